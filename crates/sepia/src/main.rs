@@ -1,0 +1,2 @@
+//! sepia
+fn main() {}
