@@ -1,0 +1,266 @@
+//! Hop 8, deliver: answers to the socket, as far as it takes them.
+//!
+//! What a socket does not take now is a [`Pending`] of its session: bytes of heads, a reference
+//! to stored content and a position. A task delivers what is still being written, piece by piece.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+
+use store::{ContentReader, Stored};
+use wire::RequestSpans;
+
+use crate::exchange::respond::StreamFraming;
+use crate::io::{Io, SlotId, Stream};
+
+/// Slices of one vectored write.
+const SLICES: usize = 16;
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Requests are taken.
+    #[default]
+    Serving,
+    /// After what is to be sent, no more.
+    Closing,
+    /// The answer is sent; what still comes is discarded, so that no reset destroys it.
+    Lingering {
+        /// Bytes that may still be discarded.
+        left: u64,
+    },
+}
+
+/// What a session carries over from one event to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    /// Bytes that were read and not served yet.
+    pub(crate) input: Vec<u8>,
+    /// How far a partial head has been decoded.
+    pub(crate) spans: RequestSpans,
+    /// The input ends inside a head: more must come before it can be served.
+    pub(crate) is_partial: bool,
+    /// Bytes to send, from `sent` on.
+    pub(crate) output: Vec<u8>,
+    pub(crate) sent: usize,
+    /// Stored content to send behind them.
+    pub(crate) content: Option<Span>,
+    pub(crate) phase: Phase,
+}
+
+/// A part of complete stored content that is to be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Span {
+    pub(crate) stored: Arc<Stored>,
+    pub(crate) position: u64,
+    pub(crate) end: u64,
+}
+
+impl Pending {
+    /// Forgets everything but the buffers; returns their size.
+    pub(crate) fn clear(&mut self) -> usize {
+        self.input.clear();
+        self.spans.clear();
+        self.is_partial = false;
+        self.output.clear();
+        self.sent = 0;
+        self.content = None;
+        self.phase = Phase::Serving;
+        self.input.capacity() + self.output.capacity()
+    }
+
+    pub(crate) fn has_output(&self) -> bool {
+        self.sent < self.output.len() || self.content.is_some()
+    }
+
+    /// Sends what the socket takes; `true` when nothing is left. `written` counts the bytes.
+    pub(crate) fn flush(&mut self, io: &Io, id: SlotId, written: &mut u64) -> io::Result<bool> {
+        let span = self.content.as_ref().map(|span| (&span.stored, span.position, span.end));
+        let progress = send(io, id, &self.output[self.sent..], span);
+        self.sent += progress.output;
+        *written += progress.total();
+        if let Some(span) = &mut self.content {
+            span.position += progress.content;
+            if span.position == span.end {
+                self.content = None;
+            }
+        }
+        progress.result
+    }
+}
+
+/// How far a sending came.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    pub(crate) output: usize,
+    pub(crate) content: u64,
+    /// Everything was sent, or the socket takes no more now.
+    pub(crate) result: io::Result<bool>,
+}
+
+impl Progress {
+    pub(crate) fn total(&self) -> u64 {
+        self.output as u64 + self.content
+    }
+}
+
+/// Sends `output`, then bytes `position..end` of complete stored content: one write where one is
+/// enough, vectored where there is content. Allocates nothing.
+pub(crate) fn send(
+    io: &Io,
+    id: SlotId,
+    output: &[u8],
+    content: Option<(&Arc<Stored>, u64, u64)>,
+) -> Progress {
+    let mut progress = Progress { output: 0, content: 0, result: Ok(true) };
+    loop {
+        let rest = &output[progress.output..];
+        let at = content.map(|(stored, position, end)| (stored, position + progress.content, end));
+        let attempt = match at {
+            Some((stored, position, end)) if position < end => {
+                send_vectored(io, id, rest, (stored, position, end))
+            }
+            _ if rest.is_empty() => return progress,
+            _ => io.try_write(id, rest),
+        };
+        match attempt {
+            Ok(count) => {
+                let of_output = count.min(rest.len());
+                progress.output += of_output;
+                progress.content += (count - of_output) as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                progress.result = Ok(false);
+                return progress;
+            }
+            Err(error) => {
+                progress.result = Err(error);
+                return progress;
+            }
+        }
+    }
+}
+
+fn send_vectored(
+    io: &Io,
+    id: SlotId,
+    output: &[u8],
+    (stored, mut position, end): (&Arc<Stored>, u64, u64),
+) -> io::Result<usize> {
+    let mut slices = [IoSlice::new(&[]); SLICES];
+    let mut count = 0;
+    if !output.is_empty() {
+        slices[0] = IoSlice::new(output);
+        count = 1;
+    }
+    while count < SLICES && position < end {
+        let Some(piece) = stored.content.complete_piece(position) else {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        };
+        let wanted = usize::try_from(end - position).unwrap_or(usize::MAX).min(piece.len());
+        slices[count] = IoSlice::new(&piece[..wanted]);
+        position += wanted as u64;
+        count += 1;
+    }
+    io.try_write_vectored(id, &slices[..count])
+}
+
+/// How the delivery of content that was still being written ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivered {
+    /// Every byte, and the end as the framing says it.
+    Complete,
+    /// The content ended too early, with this code: the client must not take it for complete.
+    Aborted(u16),
+    /// The client does not take it.
+    ClientGone,
+    /// The client took nothing for too long.
+    ClientStalled,
+}
+
+/// Sends a head and content that is still being written, each piece as it comes.
+pub(crate) async fn deliver_stream(
+    stream: &Stream,
+    head: &[u8],
+    reader: &mut ContentReader,
+    framing: StreamFraming,
+    (patience, written): (u64, &mut u64),
+) -> Delivered {
+    let mut front = head.to_vec();
+    loop {
+        stream.clear_deadline();
+        // The head need not wait for the first piece of content.
+        let piece = if front.is_empty() {
+            poll_fn(|cx| reader.poll_piece(cx)).await
+        } else {
+            match poll_fn(|cx| std::task::Poll::Ready(reader.poll_piece(cx))).await {
+                std::task::Poll::Ready(piece) => piece,
+                std::task::Poll::Pending => Ok(Some(bytes::Bytes::new())),
+            }
+        };
+        let piece = match piece {
+            Ok(Some(piece)) => piece,
+            Ok(None) => {
+                append_end(&mut front, framing, &reader.trailers());
+                return sent(write_all(stream, [&front, b"", b""], patience, written).await);
+            }
+            Err(aborted) => {
+                // What came before the fault is the client's all the same.
+                let _ = write_all(stream, [&front, b"", b""], patience, written).await;
+                if framing == StreamFraming::UntilClose {
+                    stream.reset_on_close();
+                }
+                return Delivered::Aborted(aborted.0);
+            }
+        };
+        let is_chunked = matches!(framing, StreamFraming::Chunked { .. }) && !piece.is_empty();
+        if is_chunked {
+            wire::encode_chunk_head(&mut front, piece.len());
+        }
+        let tail: &[u8] = if is_chunked { b"\r\n" } else { b"" };
+        let outcome = write_all(stream, [&front, &piece, tail], patience, written).await;
+        front.clear();
+        match sent(outcome) {
+            Delivered::Complete => reader.advance(piece.len() as u64),
+            gone => return gone,
+        }
+    }
+}
+
+/// The end of content: the last chunk, with trailers for those who asked for them.
+fn append_end(front: &mut Vec<u8>, framing: StreamFraming, trailers: &[u8]) {
+    if let StreamFraming::Chunked { with_trailers } = framing {
+        front.extend_from_slice(wire::LAST_CHUNK);
+        if with_trailers {
+            front.extend_from_slice(trailers);
+        }
+        front.extend_from_slice(b"\r\n");
+    }
+}
+
+fn sent(result: io::Result<()>) -> Delivered {
+    match result {
+        Ok(()) => Delivered::Complete,
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => Delivered::ClientStalled,
+        Err(_) => Delivered::ClientGone,
+    }
+}
+
+/// Writes all parts; each piece that is taken gives the client its time anew.
+pub(crate) async fn write_all(
+    stream: &Stream,
+    parts: [&[u8]; 3],
+    patience: u64,
+    written: &mut u64,
+) -> io::Result<()> {
+    let mut slices = parts.map(IoSlice::new);
+    let mut rest = &mut slices[..];
+    IoSlice::advance_slices(&mut rest, 0);
+    while !rest.is_empty() {
+        stream.set_deadline_in(patience);
+        let count = poll_fn(|cx| stream.poll_write(cx, rest)).await?;
+        *written += count as u64;
+        IoSlice::advance_slices(&mut rest, count);
+    }
+    Ok(())
+}

@@ -1,0 +1,382 @@
+//! A request that has to wait for something: the same steps as on the straight path, with waits
+//! in between. One task serves one request; then the loop has the session back.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use caching::{PassRule, RequestDirectives, ValidateRule};
+use store::{Boarding, ContentReader, Flight, Landing, Leader, Stored};
+use wire::{Known, Method, Version};
+
+use super::Clients;
+use super::account::{self, Ended};
+use super::decode::may_keep;
+use super::deliver::{Delivered, deliver_stream, write_all};
+use super::session::trusted_id;
+use super::upload::ClientUpload;
+use crate::base::{Counter, Hop, LocalAnswer, Reason};
+use crate::exchange::fetch::{self, Errand, Fetched, News, has_content};
+use crate::exchange::respond::{Body, Client, Composed, respond_local, respond_stored};
+use crate::exchange::status::{Forwarded, Handling};
+use crate::exchange::{Request, Step, begin};
+use crate::io::Stream;
+use crate::origin::resolve::millis;
+use crate::origin::upload::reason_of;
+
+/// How often a request waits for another's fetch before it sends its own.
+const JOINS_MAX: usize = 3;
+
+/// Gives a request to a task of its own; `rest` was read behind its head.
+pub(crate) fn start(clients: &Rc<Clients>, stream: Stream, mut request: Request, rest: Vec<u8>) {
+    let work = &clients.work;
+    request.id = match trusted_id(request.head(), &request.settings, request.peer) {
+        Some(id) => String::from_utf8_lossy(id).into_owned(),
+        None => String::from_utf8_lossy(&work.ids.next()).into_owned(),
+    };
+    let owned = Rc::clone(clients);
+    work.io.spawn(async move {
+        let lost = Lost(Rc::clone(&owned));
+        run(owned, stream, Rc::new(request), rest).await;
+        drop(lost);
+    });
+}
+
+/// Counts a task that a panic ended. Its session is closed and its fetch told by their owners.
+struct Lost(Rc<Clients>);
+
+impl Drop for Lost {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.work.counters.add(Counter::Panics, 1);
+            self.0.work.counters.count(Reason::Panicked);
+        }
+    }
+}
+
+async fn run(clients: Rc<Clients>, stream: Stream, request: Rc<Request>, rest: Vec<u8>) {
+    let work = &clients.work;
+    let patience = millis(request.settings.config.timeouts.client);
+    let (upload, content) = if has_content(&request) {
+        let (writer, content) = work.store.pipe();
+        let framing = request.head().framing();
+        let upload = (patience, &*work.counters);
+        (ClientUpload::start(&stream, rest, framing, writer, upload), content)
+    } else {
+        (ClientUpload::none(rest), None)
+    };
+    let serving =
+        Serving { clients: &clients, stream: &stream, request: &request, upload, patience };
+    match serving.serve(content).await {
+        After::Keep(rest) => clients.take_back(stream, rest, true),
+        After::Close => clients.take_back(stream, Vec::new(), false),
+        After::Gone => {}
+    }
+}
+
+/// What becomes of the session.
+pub(super) enum After {
+    /// The next request may come; these bytes of it are here.
+    Keep(Vec<u8>),
+    /// It closes, so that the client gets all of the answer.
+    Close,
+    /// It is useless: dropped.
+    Gone,
+}
+
+/// One request of one session.
+pub(super) struct Serving<'s> {
+    pub(super) clients: &'s Clients,
+    pub(super) stream: &'s Stream,
+    pub(super) request: &'s Rc<Request>,
+    pub(super) upload: ClientUpload<'s>,
+    pub(super) patience: u64,
+}
+
+/// A step that outlives its turn of the loop.
+enum Held {
+    Hit(Arc<Stored>, Handling),
+    Local(Result<LocalAnswer, Reason>),
+    Join(Arc<Stored>, Handling),
+    Validate(Arc<Stored>, ValidateRule),
+    Forward(Forwarded),
+    Pass(PassRule),
+    Tunnel,
+}
+
+/// What is to be answered with.
+struct Source {
+    stored: Arc<Stored>,
+    reader: Option<ContentReader>,
+    handling: Handling,
+}
+
+impl Serving<'_> {
+    async fn serve(mut self, mut content: Option<ContentReader>) -> After {
+        let mut is_alone = false;
+        for _ in 0..=JOINS_MAX {
+            let (why, stale) = match self.step() {
+                Held::Hit(stored, handling) => {
+                    stored.touch();
+                    return self.answer(Source { stored, reader: None, handling }).await;
+                }
+                Held::Join(stored, handling) => match stored.content.reader(0) {
+                    Some(reader) => {
+                        return self
+                            .answer(Source { stored, reader: Some(reader), handling })
+                            .await;
+                    }
+                    // It passes through by now, and its beginning is gone.
+                    None => (Forwarded::UriMiss, None),
+                },
+                Held::Local(answer) => return self.answer_locally(answer).await,
+                Held::Tunnel => return self.connect().await,
+                Held::Pass(rule) => {
+                    return self.fetch(Forwarded::Bypass(rule), (None, None), content.take()).await;
+                }
+                Held::Validate(stored, rule) => (Forwarded::Stale(rule), Some(stored)),
+                Held::Forward(why) => (why, None),
+            };
+            let stale = stale.filter(|_| self.request.head().method() == Method::Get);
+            if is_alone || !self.may_collapse(stale.is_some()) {
+                return self.fetch(why, (stale, None), content.take()).await;
+            }
+            match self.clients.work.store.board(&self.request.key) {
+                // Whoever led before may have landed since the lookup.
+                Boarding::Lead(leader) => match self.step() {
+                    Held::Forward(_) | Held::Validate(..) => {
+                        return self.fetch(why, (stale, Some(leader)), content.take()).await;
+                    }
+                    _ => drop(leader),
+                },
+                Boarding::Wait(flight) => match self.wait_for(&flight).await {
+                    Landing::Stored => {}
+                    Landing::NotShared => is_alone = true,
+                    Landing::Failed(code) => {
+                        return self.answer_locally(Err(reason_of(code))).await;
+                    }
+                },
+            }
+        }
+        self.fetch(Forwarded::UriMiss, (None, None), content.take()).await
+    }
+
+    /// Hops 3 and 4 once more: what was true in another turn of the loop may be so no more.
+    fn step(&self) -> Held {
+        let work = &self.clients.work;
+        let asked = self.request.asked();
+        let guard = work.reader.turn();
+        let mut key = Vec::new();
+        let now = work.io.clock().moment();
+        match begin(work, &asked, &guard, &mut key, now) {
+            Step::Hit(stored, handling) => Held::Hit(Arc::clone(stored), handling),
+            Step::Join(stored, handling) => Held::Join(Arc::clone(stored), handling),
+            Step::Validate(stored, rule) => Held::Validate(Arc::clone(stored), rule),
+            Step::Local(answer) => Held::Local(Ok(answer)),
+            Step::Refuse(reason) => Held::Local(Err(reason)),
+            Step::Forward(why) => Held::Forward(why),
+            Step::Pass(rule) => Held::Pass(rule),
+            Step::Tunnel => Held::Tunnel,
+        }
+    }
+
+    /// Whether one forwarded request may serve this one and others (RFC 9111 section 4): a plain
+    /// GET for the whole that accepts what the cache has.
+    fn may_collapse(&self, validates: bool) -> bool {
+        let head = self.request.head();
+        let directives = RequestDirectives::decode(head.fields());
+        head.method() == Method::Get
+            && (validates || !head.fields().has(Known::Range))
+            && !directives.no_cache
+            && !directives.no_store
+            && directives.max_age != Some(0)
+    }
+
+    async fn wait_for(&mut self, flight: &Flight) -> Landing {
+        let _at = self.clients.work.at(Hop::Lookup);
+        self.upload.alongside(poll_fn(|cx| flight.poll_landing(cx))).await
+    }
+
+    /// Hops 5 and 6: orders a fetch and passes on what it tells.
+    async fn fetch(
+        mut self,
+        why: Forwarded,
+        (stale, leader): (Option<Arc<Stored>>, Option<Leader>),
+        content: Option<ContentReader>,
+    ) -> After {
+        let errand = Errand { request: Rc::clone(self.request), why, stale, leader, content };
+        let link = fetch::start(&self.clients.work, errand);
+        loop {
+            let news = self.upload.alongside(poll_fn(|cx| link.poll_news(cx))).await;
+            match news {
+                News::Interim(head) => {
+                    // RFC 9110 section 15.2: HTTP/1.0 knows no interim responses.
+                    if self.request.head().version() == Version::Http11 {
+                        let mut written = 0;
+                        let parts: [&[u8]; 3] = [&head, b"", b""];
+                        let sent = write_all(self.stream, parts, self.patience, &mut written);
+                        if sent.await.is_err() {
+                            self.clients.work.counters.count(Reason::ClientGone);
+                            return After::Gone;
+                        }
+                        self.stream.clear_deadline();
+                    }
+                }
+                News::Outcome(Ok(Fetched::Response { stored, reader, handling })) => {
+                    return self.answer(Source { stored, reader, handling }).await;
+                }
+                News::Outcome(Ok(Fetched::Switched(incoming))) => {
+                    return self.switch(*incoming).await;
+                }
+                News::Outcome(Err(reason)) => {
+                    let reason = self.upload.failure().unwrap_or(reason);
+                    return self.answer_locally(Err(reason)).await;
+                }
+            }
+        }
+    }
+
+    fn client(&self) -> Client<'_> {
+        let work = &self.clients.work;
+        let role = &self.request.site().listener.role;
+        let keeps = may_keep(self.request.head(), role, work.is_draining.get());
+        Client {
+            head: self.request.head(),
+            may_keep: keeps && self.upload.is_done(),
+            now: work.io.clock().moment(),
+        }
+    }
+
+    pub(super) async fn answer_locally(self, answer: Result<LocalAnswer, Reason>) -> After {
+        let mut out = Vec::new();
+        let composed = respond_local(&self.client(), answer, &mut out);
+        let mut written = 0;
+        let patience = self.patience;
+        let sent = write_all(self.stream, [&out, b"", b""], patience, &mut written).await;
+        let delivered = if sent.is_ok() { Delivered::Complete } else { Delivered::ClientGone };
+        self.end((&composed, &out), Handling::Local(answer.err()), delivered, written)
+    }
+
+    /// Hops 7 and 8.
+    async fn answer(mut self, source: Source) -> After {
+        let work = Rc::clone(&self.clients.work);
+        let _at = work.at(Hop::Deliver);
+        let Source { stored, reader, handling } = source;
+        let mut out = Vec::with_capacity(stored.head.lines().len() + 256);
+        let composed = respond_stored(&self.client(), &stored, handling, &mut out);
+        let (stream, patience) = (self.stream, self.patience);
+        let mut written = 0;
+        let delivery = async {
+            match (composed.body, reader) {
+                (Body::Stream(framing), Some(mut reader)) => {
+                    let terms = (patience, &mut written);
+                    deliver_stream(stream, &out, &mut reader, framing, terms).await
+                }
+                (Body::Stream(_), None) => Delivered::Aborted(Reason::Panicked as u16),
+                (Body::None, reader) => {
+                    drop(reader);
+                    let parts: [&[u8]; 3] = [&out, b"", b""];
+                    delivered(write_all(stream, parts, patience, &mut written).await)
+                }
+                (Body::Stored { first, end }, reader) => {
+                    drop(reader);
+                    let terms = (patience, &mut written);
+                    deliver_stored(stream, &out, &stored, (first, end), terms).await
+                }
+            }
+        };
+        let delivered = self.upload.alongside(delivery).await;
+        self.end((&composed, &out), handling, delivered, written)
+    }
+
+    /// Counts and logs the exchange and says what becomes of the session.
+    fn end(
+        self,
+        (composed, out): (&Composed, &[u8]),
+        handling: Handling,
+        delivered: Delivered,
+        written: u64,
+    ) -> After {
+        let work = &self.clients.work;
+        account::count_handling(work, handling);
+        work.counters.add(Counter::BytesToClients, written);
+        let reason = match delivered {
+            Delivered::Complete => match handling {
+                Handling::Local(reason) => reason,
+                _ => None,
+            },
+            Delivered::Aborted(code) => Some(reason_of(code)),
+            Delivered::ClientGone => Some(Reason::ClientGone),
+            Delivered::ClientStalled => Some(Reason::ClientStalled),
+        };
+        if matches!(delivered, Delivered::ClientGone | Delivered::ClientStalled)
+            && let Some(reason) = reason
+        {
+            work.counters.count(reason);
+        }
+        let head_len = head_len(out);
+        account::log(
+            work,
+            &Ended {
+                head: Some(self.request.head()),
+                peer: self.request.peer,
+                status: composed.status,
+                bytes: written.saturating_sub(head_len),
+                started: self.request.started,
+                cache_status: &out[composed.cache_status.clone()],
+                request_id: self.request.id.as_bytes(),
+                reason,
+            },
+        );
+        match delivered {
+            Delivered::Complete if composed.keeps => match self.upload.into_rest() {
+                Some(rest) => After::Keep(rest),
+                None => After::Close,
+            },
+            Delivered::Complete => After::Close,
+            _ => After::Gone,
+        }
+    }
+}
+
+/// Bytes of the head at the front of an answer.
+fn head_len(out: &[u8]) -> u64 {
+    let end = out.windows(4).position(|window| window == b"\r\n\r\n");
+    end.map_or(out.len(), |at| at + 4) as u64
+}
+
+fn delivered(result: std::io::Result<()>) -> Delivered {
+    match result {
+        Ok(()) => Delivered::Complete,
+        Err(error) if error.kind() == std::io::ErrorKind::TimedOut => Delivered::ClientStalled,
+        Err(_) => Delivered::ClientGone,
+    }
+}
+
+/// Sends a head and a part of complete stored content.
+async fn deliver_stored(
+    stream: &Stream,
+    head: &[u8],
+    stored: &Stored,
+    (mut position, end): (u64, u64),
+    (patience, written): (u64, &mut u64),
+) -> Delivered {
+    let mut front = head;
+    loop {
+        let piece = stored.content.complete_piece(position).unwrap_or_default();
+        let wanted = usize::try_from(end - position).unwrap_or(usize::MAX).min(piece.len());
+        let parts: [&[u8]; 3] = [front, &piece[..wanted], b""];
+        let sent = delivered(write_all(stream, parts, patience, written).await);
+        if sent != Delivered::Complete {
+            return sent;
+        }
+        front = b"";
+        position += wanted as u64;
+        if position >= end {
+            return Delivered::Complete;
+        }
+        if wanted == 0 {
+            return Delivered::Aborted(Reason::Panicked as u16);
+        }
+    }
+}

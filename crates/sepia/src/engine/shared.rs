@@ -1,0 +1,274 @@
+//! What all threads of a running proxy share: for the admin side, for reload and drain.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use store::Store;
+
+use super::listeners::{Listeners, low_backlog_cap};
+use super::mail::{Mail, Mailbox};
+use crate::admin::{Facts, Live, OriginLine};
+use crate::base::{Counter, CounterReader, Counters, Level, Snapshot};
+use crate::config::{Config, Settings};
+use crate::io::clock::Clock;
+use crate::log::Notices;
+use crate::origin::Origins;
+
+/// What [`Shared`] is made of.
+pub(super) struct Parts {
+    pub(super) settings: Arc<Settings>,
+    pub(super) store: Arc<Store>,
+    pub(super) counters: Vec<CounterReader>,
+    pub(super) mailboxes: Vec<Arc<Mailbox>>,
+    pub(super) listeners: Listeners,
+    pub(super) clock: Clock,
+    pub(super) reload_from: Option<PathBuf>,
+}
+
+/// The part of a running proxy that every thread may touch.
+pub(crate) struct Shared {
+    settings: Mutex<Arc<Settings>>,
+    store: Arc<Store>,
+    origins: Arc<Origins>,
+    counters: Vec<CounterReader>,
+    /// What is counted outside the workers.
+    own: Mutex<Counters>,
+    mailboxes: Vec<Arc<Mailbox>>,
+    listeners: Mutex<Listeners>,
+    clock: Clock,
+    started: u64,
+    reload_from: Option<PathBuf>,
+    is_draining: AtomicBool,
+    cut: AtomicU64,
+    admin: OnceLock<(Option<PathBuf>, Option<SocketAddr>)>,
+    notices: Option<Notices>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    pub(super) fn new(parts: Parts) -> Self {
+        let own = Counters::new();
+        let mut counters = parts.counters;
+        counters.push(own.reader());
+        let shared = Shared {
+            settings: Mutex::new(parts.settings),
+            store: parts.store,
+            origins: Arc::default(),
+            counters,
+            own: Mutex::new(own),
+            mailboxes: parts.mailboxes,
+            listeners: Mutex::new(parts.listeners),
+            started: parts.clock.millis(),
+            clock: parts.clock,
+            reload_from: parts.reload_from,
+            is_draining: AtomicBool::new(false),
+            cut: AtomicU64::new(0),
+            admin: OnceLock::new(),
+            // Without its thread notices are lost, and the proxy works all the same.
+            notices: Notices::to_stderr().ok(),
+        };
+        if let Some(cap) = low_backlog_cap() {
+            shared.say(
+                Level::Warn,
+                &format!("net.core.somaxconn caps accept queues at {cap}; bursts need more"),
+            );
+        }
+        shared
+    }
+
+    pub(super) fn learn_admin(&self, control: Option<PathBuf>, admin: Option<SocketAddr>) {
+        // Set once, before anybody can ask.
+        let _ = self.admin.set((control, admin));
+    }
+
+    pub(super) fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&locked(&self.settings))
+    }
+
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    pub(super) fn origins(&self) -> &Arc<Origins> {
+        &self.origins
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub(super) fn say(&self, level: Level, text: &str) {
+        if let Some(notices) = &self.notices {
+            notices.say(level, self.clock.moment(), text);
+        }
+    }
+
+    /// Exchanges that a drain cut off when its time was over.
+    pub(super) fn note_cut(&self, count: usize) {
+        self.cut.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn cut(&self) -> u64 {
+        self.cut.load(Ordering::Relaxed)
+    }
+
+    /// Begins the end: readiness off, exchanges in hand are finished.
+    pub(crate) fn drain(&self) {
+        self.is_draining.store(true, Ordering::SeqCst);
+        for mailbox in &self.mailboxes {
+            mailbox.post(Mail::Drain);
+        }
+    }
+
+    /// Takes a configuration over: roles, options and listeners. Connections and store stay.
+    ///
+    /// # Errors
+    /// A listener that cannot be bound; then everything stays as it was.
+    pub(crate) fn take_over(&self, mut config: Config) -> Result<String, String> {
+        let old = self.settings();
+        let mut listeners = locked(&self.listeners);
+        let first_new = listeners.next_site();
+        for listener in &mut config.listeners {
+            let is_known = old
+                .sites
+                .iter()
+                .any(|site| site.is_open && site.listener.address == listener.address);
+            if !is_known {
+                match listeners.bind(&listener.address) {
+                    Ok(bound) => listener.address = bound,
+                    Err(error) => {
+                        listeners.forget_waiting(first_new);
+                        return Err(error.to_string());
+                    }
+                }
+            }
+        }
+        let unchangeable = unchangeable(&old.config, &config);
+        let settings = Arc::new(old.after(config));
+        let closed: Vec<u16> = old
+            .sites
+            .iter()
+            .zip(&settings.sites)
+            .zip(0..)
+            .filter(|((before, after), _)| before.is_open && !after.is_open)
+            .map(|(_, site)| site)
+            .collect();
+        for (worker, mailbox) in self.mailboxes.iter().enumerate() {
+            mailbox.post(Mail::Reload {
+                settings: Arc::clone(&settings),
+                opened: listeners.take(worker),
+                closed: closed.clone(),
+            });
+        }
+        for site in &closed {
+            listeners.close(*site);
+        }
+        let opened = listeners.next_site() - first_new;
+        *locked(&self.settings) = settings;
+        let mut told =
+            format!("configuration taken over; {opened} listeners opened, {} closed", closed.len());
+        if !unchangeable.is_empty() {
+            told.push_str(&format!("; {} only change with a restart", unchangeable.join(", ")));
+        }
+        Ok(told)
+    }
+}
+
+/// Options that a running proxy cannot change and that differ.
+fn unchangeable(old: &Config, new: &Config) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    if old.memory != new.memory {
+        names.push("memory");
+    }
+    if old.workers != new.workers {
+        names.push("workers");
+    }
+    if old.access_log != new.access_log {
+        names.push("log.access");
+    }
+    if old.admin_listen != new.admin_listen {
+        names.push("admin.listen");
+    }
+    if old.control != new.control {
+        names.push("control");
+    }
+    names
+}
+
+impl Live for Shared {
+    fn snapshot(&self) -> Snapshot {
+        Snapshot::of(&self.counters)
+    }
+
+    fn store_use(&self) -> Vec<(&'static str, u64)> {
+        let usage = self.store.usage();
+        vec![("content", usage.content), ("heads", usage.heads), ("index", usage.index)]
+    }
+
+    fn origins(&self) -> Vec<OriginLine> {
+        let mut lines: Vec<OriginLine> = self
+            .origins
+            .all()
+            .iter()
+            .map(|origin| OriginLine {
+                address: format!("{}:{}", origin.host, origin.port),
+                open: origin.open.load(Ordering::Relaxed),
+                idle: origin.idle.load(Ordering::Relaxed),
+                waiting: origin.load().1 as u64,
+                failures: origin.failures.load(Ordering::Relaxed),
+            })
+            .collect();
+        lines.sort_by(|one, two| one.address.cmp(&two.address));
+        lines
+    }
+
+    fn ready(&self) -> bool {
+        !self.is_draining.load(Ordering::SeqCst)
+    }
+
+    fn reload(&self) -> Result<String, String> {
+        let taken_over = match &self.reload_from {
+            None => Err("this instance was started without a configuration file".to_owned()),
+            Some(path) => Config::load(path)
+                .map_err(|error| error.to_string())
+                .and_then(|config| self.take_over(config)),
+        };
+        let own = locked(&self.own);
+        match &taken_over {
+            Ok(told) => {
+                own.add(Counter::Reloads, 1);
+                self.say(Level::Info, told);
+            }
+            Err(error) => {
+                own.add(Counter::ReloadFailures, 1);
+                self.say(Level::Error, &format!("the old configuration goes on: {error}"));
+            }
+        }
+        taken_over
+    }
+
+    fn facts(&self) -> Facts {
+        let settings = self.settings();
+        let (control, admin_listen) = self.admin.get().cloned().unwrap_or_default();
+        Facts {
+            listeners: settings
+                .sites
+                .iter()
+                .filter(|site| site.is_open)
+                .map(|site| site.listener.clone())
+                .collect(),
+            memory: settings.config.memory,
+            workers: settings.config.workers,
+            uptime: Duration::from_millis(self.clock.millis().saturating_sub(self.started)),
+            pseudonym: settings.pseudonym.clone(),
+            control,
+            admin_listen,
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! A request that outlives its buffer: a task's own copy of the head, and what goes with it.
+
+use std::rc::Rc;
+
+use store::Key;
+use wire::{RequestHead, RequestSpans};
+
+use crate::config::{Settings, Site};
+use crate::io::Peer;
+use crate::policy::Asked;
+
+/// A request that has to wait for something.
+#[derive(Debug)]
+pub(crate) struct Request {
+    bytes: Box<[u8]>,
+    spans: RequestSpans,
+    pub(crate) peer: Peer,
+    pub(crate) settings: Rc<Settings>,
+    site: usize,
+    pub(crate) key: Key,
+    /// Microseconds of the clock when its head was complete.
+    pub(crate) started: u64,
+    /// What it is called towards the origin and in the log.
+    pub(crate) id: String,
+}
+
+impl Request {
+    /// Copies a head out of its buffer.
+    pub(crate) fn new(
+        bytes: &[u8],
+        spans: RequestSpans,
+        (peer, settings, site): (Peer, Rc<Settings>, usize),
+        key: &[u8],
+        started: u64,
+    ) -> Self {
+        Request {
+            bytes: bytes.into(),
+            spans,
+            peer,
+            settings,
+            site,
+            key: Key::new(key),
+            started,
+            id: String::new(),
+        }
+    }
+
+    pub(crate) fn head(&self) -> RequestHead<'_> {
+        self.spans.head(&self.bytes)
+    }
+
+    pub(crate) fn site(&self) -> &Site {
+        &self.settings.sites[self.site]
+    }
+
+    pub(crate) fn asked(&self) -> Asked<'_> {
+        Asked { head: self.head(), site: self.site(), settings: &self.settings }
+    }
+}

@@ -1,0 +1,5 @@
+//! Content in every framing, whole and byte by byte: the checks are in `wire::oracle`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| wire::oracle::check_content(bytes));
