@@ -57,6 +57,14 @@ pub struct Config {
     pub max_sessions: usize,
 }
 
+impl Config {
+    /// The defaults on this machine, with these listeners.
+    #[must_use]
+    pub fn new(listeners: Vec<Listener>) -> Self {
+        Config { listeners, ..draft::defaults() }
+    }
+}
+
 /// An address with the role that the proxy has there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Listener {

@@ -12,6 +12,7 @@ use wire::{Decoded, FieldSpans, HeadLimits, RequestHead, RequestSpans, decode_re
 use crate::content::{Aborted, ContentReader};
 use crate::store::Admission;
 use crate::stored::Head;
+use crate::writer::{Abandoned, Writer};
 
 /// Counts how often it was woken.
 #[derive(Debug, Default)]
@@ -49,8 +50,8 @@ pub(crate) fn bytes_of(content: u64, from: u64, len: usize) -> Vec<u8> {
     (from..).take(len).map(|position| byte_at(content, position)).collect()
 }
 
-/// Takes everything that is there; what follows it is the outcome.
-pub(crate) fn drain(reader: &mut ContentReader) -> (Vec<u8>, Poll<Result<(), Aborted>>) {
+/// Takes everything that is there; with how the content ended, if it has.
+pub(crate) fn drain(reader: &mut ContentReader) -> (Vec<u8>, Option<Result<(), Aborted>>) {
     let mut seen = Vec::new();
     loop {
         match reader.poll_piece(&mut idle()) {
@@ -58,9 +59,9 @@ pub(crate) fn drain(reader: &mut ContentReader) -> (Vec<u8>, Poll<Result<(), Abo
                 seen.extend_from_slice(&piece);
                 reader.advance(piece.len() as u64);
             }
-            Poll::Ready(Ok(None)) => return (seen, Poll::Ready(Ok(()))),
-            Poll::Ready(Err(why)) => return (seen, Poll::Ready(Err(why))),
-            Poll::Pending => return (seen, Poll::Pending),
+            Poll::Ready(Ok(None)) => return (seen, Some(Ok(()))),
+            Poll::Ready(Err(why)) => return (seen, Some(Err(why))),
+            Poll::Pending => return (seen, None),
         }
     }
 }
@@ -108,6 +109,31 @@ pub(crate) fn admission(generation: u64) -> Admission {
         declared_length: None,
         generation,
     }
+}
+
+/// Writes until `bytes` are written or the writer waits; returns how many were.
+pub(crate) fn write(writer: &mut Writer, bytes: &[u8]) -> Result<usize, Abandoned> {
+    let mut written = 0;
+    while written < bytes.len() {
+        match writer.poll_append(&idle(), &bytes[written..]) {
+            Poll::Ready(count) => written += count?,
+            Poll::Pending => break,
+        }
+    }
+    Ok(written)
+}
+
+/// Writes all of `bytes`, reading them at once. Returns what was read.
+pub(crate) fn pass(writer: &mut Writer, reader: &mut ContentReader, bytes: &[u8]) -> Vec<u8> {
+    let (mut written, mut seen) = (0, Vec::new());
+    while written < bytes.len() {
+        let count = write(writer, &bytes[written..]).expect("there is a reader");
+        let (piece, _) = drain(reader);
+        assert!(count > 0 || !piece.is_empty(), "neither end goes on");
+        written += count;
+        seen.extend(piece);
+    }
+    seen
 }
 
 /// Choices that a seed determines (splitmix64).

@@ -157,7 +157,7 @@ impl Default for Draft {
 }
 
 /// The defaults that depend on the machine, and those that do not; without listeners.
-fn defaults() -> Config {
+pub(super) fn defaults() -> Config {
     Config {
         listeners: Vec::new(),
         memory: memory::default_budget(Path::new("/")),

@@ -230,7 +230,7 @@ mod tests {
     fn fires_never_early_and_at_most_two_ticks_late() {
         let mut wheel = Wheel::new(0);
         wheel.set(1_000, Target::Slot(7));
-        assert_eq!(due(&mut wheel, 999), []);
+        assert!(due(&mut wheel, 999).is_empty());
         assert!(wheel.wait(999).expect("set") <= 65);
         assert_eq!(due(&mut wheel, 1_064), [7]);
         assert_eq!(wheel.wait(1_064), None);
@@ -241,7 +241,7 @@ mod tests {
         let mut wheel = Wheel::new(0);
         wheel.set(600_000, Target::Slot(1));
         for now in (0..599_000).step_by(10_000) {
-            assert_eq!(due(&mut wheel, now), []);
+            assert!(due(&mut wheel, now).is_empty());
         }
         assert_eq!(due(&mut wheel, 600_100), [1]);
     }
@@ -258,7 +258,7 @@ mod tests {
         wheel.clear(TimerId::NONE);
         wheel.clear(gone);
         assert_eq!(due(&mut wheel, 2_000), [2]);
-        assert_eq!(due(&mut wheel, 8_900), []);
+        assert!(due(&mut wheel, 8_900).is_empty());
         assert_eq!(due(&mut wheel, 9_100), [1]);
     }
 

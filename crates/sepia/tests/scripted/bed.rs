@@ -1,0 +1,115 @@
+//! The test bed: a proxy between a scripted origin and scripted clients, all on ephemeral ports,
+//! with a clock that only the case moves.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use sepia::base::{Counter, Reason};
+use sepia::config::{
+    Config, Forward, HostHeader, ListenAddress, Listener, OriginAddress, Reverse, Role,
+};
+use sepia::{Clock, Proxy};
+use testkit::script::{ScriptedClient, ScriptedOrigin};
+
+/// Seconds since the epoch at which every case begins: Sun, 06 Nov 2033 08:49:37 GMT.
+pub const START: i64 = 2_014_879_777;
+
+/// The same moment as an IMF-fixdate.
+pub const START_DATE: &str = "Sun, 06 Nov 2033 08:49:37 GMT";
+
+/// Runs a case on the straight path and by tasks.
+pub fn each_path(case: impl Fn(Bed)) {
+    for is_straight in [true, false] {
+        case(Bed::new(is_straight));
+    }
+}
+
+/// How a case's proxy is made; [`Bed::gateway`] and its kin start it.
+pub struct Bed {
+    is_straight: bool,
+    change: Vec<Box<dyn Fn(&mut Config)>>,
+}
+
+impl Bed {
+    fn new(is_straight: bool) -> Self {
+        Bed { is_straight, change: Vec::new() }
+    }
+
+    /// Changes the configuration before the start.
+    pub fn with(mut self, change: impl Fn(&mut Config) + 'static) -> Self {
+        self.change.push(Box::new(change));
+        self
+    }
+
+    /// A gateway in front of `origin`.
+    pub fn gateway(self, origin: &ScriptedOrigin) -> Running {
+        self.gateway_to(&[origin.address()])
+    }
+
+    /// A gateway in front of several origins, taken in turn.
+    pub fn gateway_to(self, origins: &[SocketAddr]) -> Running {
+        let to = origins
+            .iter()
+            .map(|address| OriginAddress { host: address.ip().to_string(), port: address.port() })
+            .collect();
+        self.start(Role::Reverse(Reverse { to, host_header: HostHeader::Keep }))
+    }
+
+    /// A forward proxy that opens tunnels to every port.
+    pub fn forward(self) -> Running {
+        let connect_ports = vec!["1-65535".parse().expect("a range")];
+        self.start(Role::Forward(Forward { connect_ports, allow_private: Vec::new() }))
+    }
+
+    fn start(self, role: Role) -> Running {
+        let address = ListenAddress::Tcp(([127, 0, 0, 1], 0).into());
+        let mut config = Config::new(vec![Listener { address, role }]);
+        config.workers = 1;
+        config.memory = 64 << 20;
+        config.pseudonym = Some("bed".into());
+        self.change.iter().for_each(|change| change(&mut config));
+        let clock = Clock::manual(START);
+        let proxy = Proxy::builder(config)
+            .clock(clock.clone())
+            .straight_path(self.is_straight)
+            .start()
+            .expect("the proxy starts");
+        Running { proxy, clock }
+    }
+}
+
+/// A running proxy of a case.
+pub struct Running {
+    pub proxy: Proxy,
+    pub clock: Clock,
+}
+
+impl Running {
+    /// The first listener's address.
+    pub fn address(&self) -> SocketAddr {
+        match self.proxy.addresses().first() {
+            Some(ListenAddress::Tcp(address)) => *address,
+            other => panic!("no TCP listener: {other:?}"),
+        }
+    }
+
+    /// A new client connection.
+    pub fn client(&self) -> ScriptedClient {
+        ScriptedClient::connect(self.address())
+    }
+
+    /// Lets so many seconds pass.
+    pub fn pass(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    /// What a counter stands at.
+    pub fn count(&self, counter: Counter) -> u64 {
+        self.proxy.counters().counter(counter)
+    }
+
+    /// How often something ended for this reason.
+    pub fn reasons(&self, reason: Reason) -> u64 {
+        self.proxy.counters().reason(reason)
+    }
+}
