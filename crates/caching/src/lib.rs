@@ -45,5 +45,7 @@ pub use range::{RangeOutcome, evaluate_range};
 pub use reuse::{Reuse, StaleGrant, ValidateRule, lookup_rule, reuse_decision};
 pub use rules::PassRule;
 pub use storing::{Received, StoreDecision, freshened_decision, store_decision};
-pub use validation::{encode_validation_fields, freshen, is_stored_field, may_freshen};
-pub use vary::{VARY_NAMES_MAX, Variant, VaryStar};
+pub use validation::{
+    encode_validation_fields, freshen, has_validator, is_stored_field, may_freshen,
+};
+pub use vary::{VARY_NAMES_MAX, Variant, VaryStar, may_be_taken_away};

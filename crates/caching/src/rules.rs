@@ -80,3 +80,20 @@ rules! {
             "Content-Length and Transfer-Encoding contradict each other.";
     }
 }
+
+impl PassRule {
+    /// Whether the rule is about the one request: the same response to another may be stored, and
+    /// what is stored already may stay.
+    pub const fn is_about_request(self) -> bool {
+        matches!(
+            self,
+            PassRule::Method
+                | PassRule::RequestContent
+                | PassRule::Upgrade
+                | PassRule::OriginPrecondition
+                | PassRule::RequestNoStore
+                | PassRule::Authorization
+                | PassRule::CookieWithoutFreshness
+        )
+    }
+}

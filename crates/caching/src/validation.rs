@@ -26,7 +26,7 @@ pub fn encode_validation_fields(stored: Fields<'_>, out: &mut Vec<u8>) -> bool {
 }
 
 /// Whether a stored response can be validated at all.
-pub(crate) fn has_validator(stored: Fields<'_>) -> bool {
+pub fn has_validator(stored: Fields<'_>) -> bool {
     entity_tag(stored).is_some() || last_modified(stored).is_some()
 }
 

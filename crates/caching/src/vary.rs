@@ -17,7 +17,7 @@ pub const VARY_NAMES_MAX: usize = 32;
 /// The most list members that are put in order; a longer list is compared in the order sent.
 const SORTED_MEMBERS_MAX: usize = 16;
 
-/// Vary names `*`, too many fields, or something that is no field name: no request matches.
+/// Vary names `*`, too many fields, one that gateways write, or no field name: no request matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VaryStar;
 
@@ -99,7 +99,8 @@ pub(crate) fn nominated_names(response: Fields<'_>) -> Result<Vec<Vec<u8>>, Vary
     let mut names = Vec::new();
     for name in response.members(Known::Vary) {
         // `*` is a token too, but never the name of a field.
-        if name == b"*" || !wire::is_token(name) || name.len() > usize::from(u8::MAX) {
+        let is_name = name != b"*" && wire::is_token(name) && name.len() <= usize::from(u8::MAX);
+        if !is_name || is_written_on_the_way(name) {
             return Err(VaryStar);
         }
         let name = name.to_ascii_lowercase();
@@ -111,6 +112,30 @@ pub(crate) fn nominated_names(response: Fields<'_>) -> Result<Vec<Vec<u8>>, Vary
         }
     }
     Ok(names)
+}
+
+/// Fields that a gateway writes itself: the client's tell nothing of what the origin chose by.
+fn is_written_on_the_way(name: &[u8]) -> bool {
+    matches!(
+        Known::from_name(name),
+        Some(
+            Known::Forwarded
+                | Known::XForwardedFor
+                | Known::XForwardedHost
+                | Known::XRequestId
+                | Known::Via
+        )
+    )
+}
+
+/// Whether Connection may keep a field of a request from the origin server: not those that are
+/// meant for every recipient.
+#[must_use]
+pub fn may_be_taken_away(field: Option<Known>) -> bool {
+    !matches!(
+        field,
+        Some(Known::Age | Known::CacheControl | Known::ContentLength | Known::Host | Known::Via)
+    )
 }
 
 fn encode_value(fields: Fields<'_>, name: &[u8], out: &mut Vec<u8>) -> Result<(), VaryStar> {
@@ -200,11 +225,18 @@ impl<'a> Nominated<'a> {
         Nominated { fields, name, known, syntax: Syntax::of(known) }
     }
 
+    /// Whether the origin server saw no such field: the client sent none, or let Connection take
+    /// it away (RFC 9110 section 7.6.1), so that its value chose nothing.
     fn is_missing(&self) -> bool {
-        match self.known {
+        let is_absent = match self.known {
             Some(known) => !self.fields.has(known),
             None => self.fields.all_named(self.name).next().is_none(),
-        }
+        };
+        is_absent || may_be_taken_away(self.known) && self.is_taken_away()
+    }
+
+    fn is_taken_away(&self) -> bool {
+        self.fields.has(Known::Connection) && self.fields.lists(Known::Connection, self.name)
     }
 
     fn is_equal(&self, value: &[u8]) -> bool {

@@ -2,6 +2,7 @@
 
 pub(crate) mod admit;
 pub(crate) mod lookup;
+mod reference;
 
 pub(crate) use admit::{Arrived, Freshened, admit, freshen, invalidate};
 pub(crate) use lookup::{Found, lookup};

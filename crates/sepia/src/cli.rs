@@ -137,6 +137,7 @@ fn start(config: Config, reload_from: Option<PathBuf>) -> ExitCode {
     }
     match proxy.wait() {
         Ok(0) => ExitCode::SUCCESS,
+        Ok(1) => fail(&"the drain's time was over; 1 exchange was cut off"),
         Ok(cut) => fail(&format_args!("the drain's time was over; {cut} exchanges were cut off")),
         Err(error) => fail(&error),
     }

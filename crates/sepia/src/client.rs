@@ -18,7 +18,7 @@ use std::rc::Rc;
 use crate::base::limits;
 use crate::exchange::Work;
 use crate::io::SlotId;
-use deliver::Pending;
+use deliver::{Pending, Phase};
 use session::Desk;
 
 /// All sessions of one worker.
@@ -27,6 +27,7 @@ pub(crate) struct Clients {
     /// By slot: what a session carries over, if anything.
     carried: RefCell<Vec<Option<Box<Pending>>>>,
     /// Used ones, so that the steady state allocates none.
+    #[allow(clippy::vec_box)] // They move between here and `carried` without a copy.
     spare: RefCell<Vec<Box<Pending>>>,
     desk: Cell<Option<Box<Desk>>>,
 }
@@ -72,9 +73,16 @@ impl Clients {
         }
     }
 
-    /// Sessions that wait between requests, and those that are in the middle of something.
+    /// Whether a parked session waits between requests, in the middle of nothing.
     pub(crate) fn is_idle(&self, id: SlotId) -> bool {
         !self.has_carried(id)
+    }
+
+    /// Whether a parked session has its answer and waits only for the client's end.
+    pub(crate) fn is_lingering(&self, id: SlotId) -> bool {
+        let carried = self.carried.borrow();
+        let pending = carried.get(id.index()).and_then(Option::as_ref);
+        pending.is_some_and(|pending| matches!(pending.phase, Phase::Lingering { .. }))
     }
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn begin<'t>(
         Plan::Serve(may_lookup) => {
             append_key(asked.site, asked.head, key);
             if let Err(rule) = may_lookup {
-                return Step::Pass(rule);
+                return unless_only_if_cached(asked, Step::Pass(rule));
             }
         }
     }
@@ -69,13 +69,19 @@ pub(crate) fn begin<'t>(
             let remaining = stored.freshness.map_or(0, |freshness| freshness.remaining(now));
             return Step::Hit(stored, Handling::Hit { remaining, grant });
         }
-        Found::InFlight(stored) => return Step::Join(stored, Handling::Joined),
+        Found::InFlight(stored) => {
+            return Step::Join(stored, Handling::Joined { why: Forwarded::UriMiss });
+        }
         Found::Stale(stored, rule) => Step::Validate(stored, rule),
         Found::VaryMiss => Step::Forward(Forwarded::VaryMiss),
         Found::Miss => Step::Forward(Forwarded::UriMiss),
     };
-    if RequestDirectives::decode(asked.head.fields()).only_if_cached {
-        return Step::Refuse(Reason::OnlyIfCached);
-    }
-    step
+    unless_only_if_cached(asked, step)
+}
+
+/// A step that leads to the origin, unless the client wants a stored response or none
+/// (RFC 9111 section 5.2.1.7).
+fn unless_only_if_cached<'t>(asked: &Asked<'_>, step: Step<'t>) -> Step<'t> {
+    let directives = RequestDirectives::decode(asked.head.fields());
+    if directives.only_if_cached { Step::Refuse(Reason::OnlyIfCached) } else { step }
 }

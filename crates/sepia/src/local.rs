@@ -70,7 +70,8 @@ pub(crate) fn answer(answer: LocalAnswer, request: RequestHead<'_>) -> LocalCont
 /// The request as it was received, without what could be a secret (RFC 9110 section 9.3.8).
 fn trace(request: RequestHead<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(request.bytes().len());
-    wire::encode_request_line(&mut out, request.method_bytes(), request.request_target());
+    let line = request.bytes().split_inclusive(|byte| *byte == b'\n').next();
+    out.extend_from_slice(line.unwrap_or_default());
     for field in request.fields().iter() {
         let is_secret = matches!(
             field.known,

@@ -124,7 +124,7 @@ impl Proxy {
     /// # Errors
     /// Why the old configuration goes on.
     pub fn reload(&self, config: Config) -> Result<String, String> {
-        self.engine.shared().take_over(config)
+        self.engine.shared().reload_with(Ok(config))
     }
 
     /// Begins to drain: no further request is taken, those in hand are finished.

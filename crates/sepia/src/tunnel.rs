@@ -1,6 +1,7 @@
 //! A byte tunnel between a client and an origin: CONNECT (RFC 9110 section 9.3.6) and protocol
 //! switches (section 7.8). Bytes pass unread, each direction ends by itself.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 
@@ -27,11 +28,11 @@ pub(crate) async fn run(tunnel: Tunnel<'_>, counters: &Counters) -> (u64, Option
     counters.raise(Gauge::TunnelsOpen);
     let _open = Open(counters);
     let Tunnel { client, origin, from_client, from_origin, idle } = tunnel;
-    let there = Way { from: client, to: origin, idle, counters };
-    let back = Way { from: origin, to: client, idle, counters };
+    let cause = Cell::new(None);
+    let there = Way { from: client, to: origin, idle, counters, cause: &cause };
+    let back = Way { from: origin, to: client, idle, counters, cause: &cause };
     let (there, back) = join!(there.run(from_client), back.run(from_origin));
-    let reason = [there.1, back.1].into_iter().flatten().next();
-    (there.0 + back.0, reason)
+    (there + back, cause.get())
 }
 
 /// Counts the tunnel as open, also if its task is lost.
@@ -49,26 +50,33 @@ struct Way<'s> {
     to: &'s Stream,
     idle: u64,
     counters: &'s Counters,
+    /// Why the tunnel ended if not by itself.
+    cause: &'s Cell<Option<Reason>>,
 }
 
 impl Way<'_> {
-    async fn run(&self, mut buffer: Vec<u8>) -> (u64, Option<Reason>) {
+    /// Carries bytes until this direction ends; returns how many.
+    async fn run(&self, mut buffer: Vec<u8>) -> u64 {
         let mut passed = 0;
         loop {
             if let Err(error) = self.write(&buffer).await {
-                return (passed, Some(self.broken(&error)));
+                self.break_off(&error);
+                return passed;
             }
+            self.touch();
             passed += buffer.len() as u64;
             self.counters.add(Counter::TunnelBytes, buffer.len() as u64);
             buffer.clear();
-            self.touch();
             match self.from.read_more(&mut buffer).await {
                 Ok(0) => {
                     self.to.shutdown_write();
-                    return (passed, None);
+                    return passed;
                 }
                 Ok(_) => {}
-                Err(error) => return (passed, Some(self.broken(&error))),
+                Err(error) => {
+                    self.break_off(&error);
+                    return passed;
+                }
             }
         }
     }
@@ -88,15 +96,18 @@ impl Way<'_> {
         self.to.set_deadline_in(self.idle);
     }
 
-    /// A failure of one direction ends the other too: both ends are reset or idle.
-    fn broken(&self, error: &io::Error) -> Reason {
+    /// A failure of one direction ends the other too, which then fails as if its time were over:
+    /// only the first is the cause.
+    fn break_off(&self, error: &io::Error) {
+        if self.cause.get().is_none() {
+            self.cause.set(Some(match error.kind() {
+                io::ErrorKind::TimedOut => Reason::TunnelIdle,
+                _ => Reason::TunnelBroken,
+            }));
+        }
         self.to.reset_on_close();
         self.from.reset_on_close();
         self.to.end();
         self.from.end();
-        match error.kind() {
-            io::ErrorKind::TimedOut => Reason::TunnelIdle,
-            _ => Reason::TunnelBroken,
-        }
     }
 }

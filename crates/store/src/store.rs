@@ -163,7 +163,7 @@ impl Store {
         let stored = Arc::new(Stored {
             key,
             head: admission.head,
-            freshness: admission.freshness.filter(|_| keep),
+            freshness: admission.freshness,
             variant: admission.variant,
             declared_length: admission.declared_length,
             content: Content::new(keep, self.chunk_bytes),
@@ -186,7 +186,7 @@ impl Store {
     }
 
     fn charges_for(&self, key: &Key, admission: &Admission) -> Option<[Charge; 2]> {
-        if admission.declared_length.is_some_and(|length| length > self.budget.limit()) {
+        if admission.declared_length.is_some_and(|length| length > self.largest_response()) {
             return None;
         }
         // The key is in the record and in the index.
@@ -195,6 +195,12 @@ impl Store {
             self.charge(Kind::Heads, admission.head.cost())?,
             self.charge(Kind::Index, index as u64 + OVERHEAD_BYTES)?,
         ])
+    }
+
+    /// Bytes of content above which a response is not kept: half of the budget, so that an endless
+    /// one cannot evict everything before it is found out.
+    pub(crate) fn largest_response(&self) -> u64 {
+        self.budget.limit() / 2
     }
 
     /// Puts a response first among the variants of its key, in place of those it replaces: one of
@@ -300,10 +306,17 @@ impl Store {
     /// Charges `bytes`, evicting for them if need be. `None` if they do not fit, or not before
     /// what leaves has left.
     pub(crate) fn charge(&self, kind: Kind, bytes: u64) -> Option<Charge> {
-        if bytes <= self.budget.limit() && self.budget.lacks(bytes) {
+        if bytes > self.budget.limit() {
+            return None;
+        }
+        if self.budget.lacks(bytes) {
             self.evict_for(bytes);
         }
-        self.budget.charge(kind, bytes)
+        self.budget.charge(kind, bytes).or_else(|| {
+            // What was evicted before may have been passed by all workers meanwhile.
+            self.index.reclaim();
+            self.budget.charge(kind, bytes)
+        })
     }
 
     pub(crate) fn charge_beyond(&self, kind: Kind, bytes: u64) -> Charge {
@@ -317,7 +330,6 @@ impl Store {
                 self.evicted.fetch_add(1, Ordering::Relaxed);
             }
         }
-        self.index.reclaim();
     }
 
     /// Frees what has left the index and what no worker looks at any more. Evictions and other

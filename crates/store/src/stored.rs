@@ -59,7 +59,8 @@ pub struct Stored {
     pub(crate) key: Key,
     /// Status and fields.
     pub head: Head,
-    /// When it is fresh; `None` for a response that may not be reused.
+    /// How old it is and when it is fresh; `None` if it was never to be stored. What found no room
+    /// has one and is not to be reused all the same: see [`Stored::is_indexed`].
     pub freshness: Option<Freshness>,
     /// Which requests it answers.
     pub variant: Variant,

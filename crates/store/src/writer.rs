@@ -98,12 +98,13 @@ impl Writer {
             (None, _) => wanted.max(PASSING_CHUNK_BYTES_MIN),
         };
         let bytes = expected.min(most) as u64;
-        if let Some(charge) = self.store.charge(Kind::Content, bytes) {
+        let is_too_large = self.stored.is_some() && self.written >= self.store.largest_response();
+        if !is_too_large && let Some(charge) = self.store.charge(Kind::Content, bytes) {
             self.content.grow(charge);
             return true;
         }
         if let Some(stored) = self.stored.take() {
-            // Too large for what is left: it passes through, and is not stored after all.
+            // Too large, or too large for what is left: it passes through, and is not stored after all.
             self.store.remove(&stored);
             self.content.stop_keeping();
             return true;

@@ -26,8 +26,16 @@ pub fn start(command: &mut Command) -> Outcome<Sepia> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut server = Server::start("sepia", command)?;
     let banner = server.take_stderr().ok_or("no errors to read")?;
-    let address = read_until(banner, address_in, |line| eprintln!("{line}"))?;
+    let address = read_until(banner, address_in, |line| show(&line))?;
     Ok(Sepia { server, address })
+}
+
+/// Passes on what is not the banner: notices that tell why a check fails.
+fn show(line: &str) {
+    let of_banner = ["in front of ", "forward proxy;", "memory "];
+    if !of_banner.iter().any(|start| line.starts_with(start)) {
+        eprintln!("{line}");
+    }
 }
 
 fn address_in(line: &str) -> Option<SocketAddr> {

@@ -134,7 +134,9 @@ fn own_directory() -> PathBuf {
 fn make_private(directory: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        made => made?,
+        made => made.map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot make {}: {error}", directory.display()))
+        })?,
     }
     if is_private(directory) {
         return Ok(());

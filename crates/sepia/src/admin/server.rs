@@ -42,8 +42,12 @@ impl AdminServer {
         admin: Option<SocketAddr>,
         live: Arc<dyn Live>,
     ) -> io::Result<Self> {
-        let control = control.map(ControlSocket::bind).transpose()?;
-        let admin = admin.map(TcpListener::bind).transpose()?;
+        let control = control
+            .map(|path| ControlSocket::bind(path).map_err(|error| explain(&path.display(), &error)))
+            .transpose()?;
+        let admin = admin
+            .map(|address| TcpListener::bind(address).map_err(|error| explain(&address, &error)))
+            .transpose()?;
         if let Some(admin) = &admin {
             admin.set_nonblocking(true)?;
         }
@@ -83,6 +87,11 @@ impl Drop for AdminServer {
             thread.join().ok();
         }
     }
+}
+
+/// Names the place that cannot be listened on.
+fn explain(place: &dyn std::fmt::Display, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot listen on {place} for operators: {error}"))
 }
 
 /// What the accepting thread owns.

@@ -237,6 +237,13 @@ impl Snapshot {
         Snapshot { sums: (0..CELLS).map(sum).collect() }
     }
 
+    /// The same with a counter that is kept elsewhere.
+    #[must_use]
+    pub fn with(mut self, counter: Counter, value: u64) -> Self {
+        self.sums[counter as usize] = value;
+        self
+    }
+
     /// The sum of a counter.
     #[must_use]
     pub fn counter(&self, counter: Counter) -> u64 {

@@ -200,27 +200,18 @@ reasons! {
     PrivateTarget, "private-target";
     Client, 403, Keep, Warn, destination_ip_prohibited, Never;
     "The target is, or its name resolves to, a private address that `allow-private` does not name."
-    MaxForwardsReached, "max-forwards-reached";
-    Client, 200, Keep, Quiet, none, Never;
-    "TRACE or OPTIONS with Max-Forwards: 0 was answered here, as it asked."
-    ForwardOriginForm, "forward-origin-form";
-    Client, 200, Keep, Quiet, none, Never;
-    "A request for the proxy itself came to a forward listener; it got a page that explains."
     OnlyIfCached, "only-if-cached";
     Client, 504, Keep, Quiet, proxy_internal_response, Never;
     "The request is only-if-cached and no stored response may be reused."
-    UpgradeRefused, "upgrade-refused";
-    Origin, 502, Close, Info, http_upgrade_failed, Never;
-    "The origin server did not switch protocols as it announced."
     // Towards the origin server: its name and its connection.
     NoOrigin, "no-origin";
     Internal, 503, Keep, Warn, destination_unavailable, Never;
     "None of the origin servers of this gateway can be used now."
     OriginNameUnresolved, "origin-name-unresolved";
-    Origin, 502, Keep, Info, dns_error, Never;
+    Origin, 502, Keep, Info, dns_error, Unsent;
     "The origin server's name does not resolve."
     OriginNameTimeout, "origin-name-timeout";
-    Origin, 504, Keep, Info, dns_timeout, Never;
+    Origin, 504, Keep, Info, dns_timeout, Unsent;
     "Resolving the origin server's name took longer than `timeouts.connect`."
     OriginRefused, "origin-refused";
     Origin, 502, Keep, Warn, connection_refused, Unsent;
@@ -285,9 +276,6 @@ reasons! {
     SlotsExhausted, "slots-exhausted";
     Internal, 503, Keep, Warn, connection_limit_reached, Unsent;
     "No connection to the origin server came free in time."
-    MemoryExhausted, "memory-exhausted";
-    Internal, 503, Keep, Warn, proxy_internal_error, Never;
-    "The byte budget is spent and nothing in it may be freed."
     TooManySessions, "too-many-sessions";
     Internal, 503, Close, Warn, connection_limit_reached, Never;
     "There are as many sessions as `limits.sessions` allows."
@@ -297,9 +285,6 @@ reasons! {
     DescriptorsExhausted, "descriptors-exhausted";
     Internal, 503, Close, Warn, connection_limit_reached, Never;
     "The process has no file descriptor left."
-    Draining, "draining";
-    Internal, 503, Close, Quiet, proxy_internal_response, Never;
-    "The proxy is shutting down and the drain time is over."
     Panicked, "panicked";
     Internal, 500, Close, Error, proxy_internal_error, Never;
     "A fault of this program ended the exchange; please report it with the log's line."

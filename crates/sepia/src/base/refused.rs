@@ -8,6 +8,16 @@ use super::reason::Reason;
 use wire::Refusal;
 
 impl Reason {
+    /// The reason for bytes behind a response head that the codec refused. Lines stand there only
+    /// around chunks: one that ends wrongly is no fault of the head.
+    #[must_use]
+    pub const fn of_response_content(refusal: Refusal) -> Reason {
+        match refusal {
+            Refusal::BareLf | Refusal::BareCr => Reason::OriginBadChunk,
+            other => Reason::of_response(other),
+        }
+    }
+
     /// The reason for bytes of an origin server that the codec refused.
     #[must_use]
     pub const fn of_response(refusal: Refusal) -> Reason {

@@ -8,8 +8,9 @@ use caching::{
     freshened_decision, invalidation, is_stored_field, may_freshen, store_decision,
 };
 use store::{Admission, Admitted, Head, Key, Store, Stored};
-use wire::{Authority, FieldSpans, Known, RequestHead, ResponseHead, date, encode_field};
+use wire::{FieldSpans, Known, RequestHead, ResponseHead, date, encode_field};
 
+use super::reference::same_origin_target;
 use crate::config::Settings;
 
 /// A response head with the request that it answers.
@@ -78,7 +79,7 @@ fn lines(arrived: &Arrived<'_>, settings: &Settings, is_stored: bool) -> Vec<u8>
     if !fields.has(Known::Date) {
         encode_field(&mut lines, b"Date", &date::encode(arrived.received.wall));
     }
-    lines.extend_from_slice(settings.via_line.as_bytes());
+    lines.extend_from_slice(settings.via_line(arrived.response.version()).as_bytes());
     lines
 }
 
@@ -87,7 +88,7 @@ fn lines(arrived: &Arrived<'_>, settings: &Settings, is_stored: bool) -> Vec<u8>
 pub(crate) enum Freshened {
     /// The record was updated; reuse it.
     Updated(Arc<Stored>),
-    /// The 304 is about another representation, or forbids storing: ask for the whole response.
+    /// The 304 is about another representation, or may not be stored: ask for the whole response.
     Useless,
 }
 
@@ -116,8 +117,11 @@ pub(crate) fn freshen(
     );
     let freshness: Freshness = match decision {
         StoreDecision::Store(freshness) => freshness,
-        StoreDecision::Pass(_) => {
-            store.remove(stored);
+        StoreDecision::Pass(rule) => {
+            // What only this client may not share is still good for the others.
+            if !rule.is_about_request() {
+                store.remove(stored);
+            }
             return Freshened::Useless;
         }
     };
@@ -155,40 +159,4 @@ pub(crate) fn invalidate(
         }
     }
     count
-}
-
-/// Path and query of a reference that stays at the request's origin; `None` if it leaves it or
-/// is no reference (RFC 3986 section 4.2). A relative path is resolved against the target's.
-fn same_origin_target(request: RequestHead<'_>, reference: &[u8]) -> Option<Vec<u8>> {
-    let reference = reference.split(|byte| *byte == b'#').next()?;
-    if let Some(rest) = strip_scheme(reference) {
-        return at_own_authority(request, rest);
-    }
-    if let Some(rest) = reference.strip_prefix(b"//") {
-        return at_own_authority(request, rest);
-    }
-    if reference.starts_with(b"/") {
-        return Some(reference.to_vec());
-    }
-    let base = request.path_query();
-    let path = base.split(|byte| *byte == b'?').next()?;
-    if reference.starts_with(b"?") || reference.is_empty() {
-        return Some([path, reference].concat());
-    }
-    let folder = path.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
-    Some([&path[..folder], reference].concat())
-}
-
-fn strip_scheme(reference: &[u8]) -> Option<&[u8]> {
-    let scheme = reference.get(..7)?;
-    scheme.eq_ignore_ascii_case(b"http://").then(|| &reference[7..])
-}
-
-fn at_own_authority(request: RequestHead<'_>, rest: &[u8]) -> Option<Vec<u8>> {
-    let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
-    let theirs = Authority::decode(&rest[..end])?;
-    let own = request.authority()?;
-    let same = theirs.host.eq_ignore_ascii_case(own.host)
-        && theirs.port.unwrap_or(80) == own.port.unwrap_or(80);
-    same.then(|| rest[end..].to_vec())
 }

@@ -2,7 +2,7 @@
 
 use wire::RequestHead;
 
-use crate::base::{Counter, Reason};
+use crate::base::{Counter, Level, Reason};
 use crate::exchange::Work;
 use crate::exchange::status::{Forwarded, Handling};
 use crate::io::Peer;
@@ -31,7 +31,7 @@ pub(crate) fn count_handling(work: &Work, handling: Handling) {
     match handling {
         Handling::Hit { grant: None, .. } => counters.add(Counter::Hits, 1),
         Handling::Hit { grant: Some(_), .. } => counters.add(Counter::StaleHits, 1),
-        Handling::Joined => counters.add(Counter::Joined, 1),
+        Handling::Joined { .. } => counters.add(Counter::Joined, 1),
         Handling::Origin { why: Forwarded::Bypass(_), .. } => counters.add(Counter::Passes, 1),
         Handling::Origin { why: Forwarded::Stale(_), .. } => {}
         Handling::Origin { .. } => counters.add(Counter::Misses, 1),
@@ -44,8 +44,13 @@ pub(crate) fn count_handling(work: &Work, handling: Handling) {
     }
 }
 
-/// Writes the exchange's line, if lines are wanted.
+/// Writes the exchange's line, if lines are wanted, and tells the operator of what went wrong.
 pub(crate) fn log(work: &Work, ended: &Ended<'_>) {
+    if let Some(reason) = ended.reason.filter(|reason| reason.level() >= Level::Warn) {
+        let target = ended.head.map_or(&b""[..], |head| head.request_target());
+        let target = String::from_utf8_lossy(&target[..target.len().min(TOLD_BYTES)]);
+        work.tell(reason, &format_args!("{target} for {}", ended.peer));
+    }
     let mut log = work.log.borrow_mut();
     let Some(writer) = log.as_mut() else { return };
     let clock = work.io.clock();
@@ -70,6 +75,9 @@ pub(crate) fn log(work: &Work, ended: &Ended<'_>) {
         reason: ended.reason,
     });
 }
+
+/// Bytes of a target that a notice shows.
+const TOLD_BYTES: usize = 200;
 
 /// A host name has at most 255 bytes, a port 5 digits.
 const HOST_BYTES: usize = 262;

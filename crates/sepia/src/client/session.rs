@@ -32,6 +32,8 @@ use crate::policy::Asked;
 /// The worker's buffers for the event that is being served.
 pub(crate) struct Desk {
     input: Box<[u8]>,
+    /// Bytes of the input that are in use.
+    filled: usize,
     output: Vec<u8>,
     key: Vec<u8>,
     spans: RequestSpans,
@@ -42,11 +44,29 @@ impl Desk {
     pub(crate) fn new(head_bytes: usize) -> Self {
         Desk {
             input: vec![0; head_bytes + limits::READ_BUFFER_BYTES].into_boxed_slice(),
+            filled: 0,
             output: Vec::with_capacity(2 * limits::WRITE_BUFFER_BYTES),
             key: Vec::with_capacity(4_096),
             spans: RequestSpans::default(),
         }
     }
+
+    /// The input behind what is served already.
+    fn input_from(&self, at: usize) -> &[u8] {
+        &self.input[at..self.filled]
+    }
+
+    /// Whether a head of so many bytes fits in.
+    fn fits(&self, head_bytes: usize) -> bool {
+        self.input.len() >= head_bytes + limits::READ_BUFFER_BYTES
+    }
+}
+
+/// A run through a session's input.
+struct Run<'t> {
+    stop: Stop,
+    /// Content to send behind the output buffer: bytes from the one place to the other.
+    large: Option<(&'t Arc<Stored>, u64, u64)>,
 }
 
 /// Why a run through a session's input ended.
@@ -75,8 +95,9 @@ enum Fate {
     Task(Box<Request>, Vec<u8>),
 }
 
-/// What one exchange is served with.
-struct Turn<'a> {
+/// A session's event, and the time at which it is served.
+struct Event<'a> {
+    id: SlotId,
     settings: &'a Rc<Settings>,
     site: usize,
     peer: Peer,
@@ -87,10 +108,10 @@ struct Turn<'a> {
 impl Clients {
     /// A parked session has something to read, or room to write.
     pub(crate) fn handle_ready(self: &Rc<Self>, id: SlotId, site: u16) {
-        let mut desk = self.desk.take().unwrap_or_else(|| {
-            // The one before was lost with a panic.
-            Box::new(Desk::new(self.work.settings().config.heads.head_bytes))
-        });
+        let head_bytes = self.work.settings.borrow().config.heads.head_bytes;
+        let desk = self.desk.take().filter(|desk| desk.fits(head_bytes));
+        // The one before was lost with a panic, or a reload has raised the bound.
+        let mut desk = desk.unwrap_or_else(|| Box::new(Desk::new(head_bytes)));
         let served = catch_unwind(AssertUnwindSafe(|| self.serve(id, site, &mut desk)));
         let fate = match served {
             Ok(fate) => {
@@ -104,8 +125,7 @@ impl Clients {
             }
         };
         match fate {
-            Fate::Park(Some(pending)) => self.carry(id, pending),
-            Fate::Park(None) => {}
+            Fate::Park(pending) => self.park(id, pending),
             Fate::Again(pending) => {
                 self.carry(id, pending);
                 self.work.io.list(id);
@@ -116,6 +136,18 @@ impl Clients {
                 self.work.io.clear_deadline(id);
                 task::start(self, stream, *request, rest);
             }
+        }
+    }
+
+    /// Waits for the session's next event. What has come already no event will announce again,
+    /// so who could read on does; who waits for room to write must not.
+    fn park(&self, id: SlotId, pending: Option<Box<Pending>>) {
+        let waits_to_write = pending.as_ref().is_some_and(|pending| pending.has_output());
+        if let Some(pending) = pending {
+            self.carry(id, pending);
+        }
+        if !waits_to_write && self.work.io.is_readable(id) {
+            self.work.io.list(id);
         }
     }
 
@@ -193,35 +225,27 @@ impl Clients {
                 Err(()) => return self.give_up(pending),
             }
         }
-        let filled = match self.fill(id, desk, &mut pending, &settings) {
-            Ok(filled) => filled,
-            Err(fate) => return fate,
-        };
-        let clock = self.work.io.clock();
-        let turn = Turn {
+        if let Err(fate) = self.fill(id, desk, &mut pending, &settings) {
+            return fate;
+        }
+        let now = self.work.io.now();
+        let event = Event {
+            id,
             settings: &settings,
             site: usize::from(site),
             peer: self.work.io.peer(id),
-            now: clock.moment(),
-            started: clock.micros(),
+            now: now.moment,
+            started: now.micros,
         };
-        self.answer(id, desk, pending, filled, &turn)
+        self.answer(desk, pending, &event)
     }
 
     /// Answers what is in the input buffer and writes it.
-    fn answer(
-        &self,
-        id: SlotId,
-        desk: &mut Desk,
-        pending: Option<Box<Pending>>,
-        filled: usize,
-        turn: &Turn<'_>,
-    ) -> Fate {
+    fn answer(&self, desk: &mut Desk, pending: Option<Box<Pending>>, event: &Event<'_>) -> Fate {
         desk.output.clear();
         let guard = self.work.reader.turn();
-        let mut large = None;
-        let stop = self.run(desk, filled, turn, (&guard, &mut large));
-        let progress = send(&self.work.io, id, &desk.output, large);
+        let Run { stop, large } = self.run(desk, event, &guard);
+        let progress = send(&self.work.io, event.id, &desk.output, large);
         self.work.counters.add(Counter::BytesToClients, progress.total());
         let all_sent = match progress.result {
             Ok(all_sent) => all_sent,
@@ -237,62 +261,62 @@ impl Clients {
         });
         drop(guard);
         if all_sent {
-            return self.after(id, desk, pending, filled, (stop, turn));
+            return self.after(desk, pending, stop, event);
         }
         let mut pending = pending.unwrap_or_else(|| self.spare_pending());
         pending.clear();
         pending.output.extend_from_slice(&desk.output[progress.output..]);
         pending.content = span;
         let rest = match stop {
-            Stop::Empty => filled,
+            Stop::Empty => desk.filled,
             Stop::Close => {
                 pending.phase = Phase::Closing;
-                filled
+                desk.filled
             }
             Stop::Partial(at) | Stop::Share(at) | Stop::Wait(at, _) => at,
         };
-        pending.input.extend_from_slice(&desk.input[rest..filled]);
-        self.set_deadline(id, turn.settings.config.timeouts.client);
+        pending.input.extend_from_slice(desk.input_from(rest));
+        self.set_deadline(event.id, event.settings.config.timeouts.client);
         Fate::Park(Some(pending))
     }
 
     /// What a session does when all its answers are sent.
     fn after(
         &self,
-        id: SlotId,
         desk: &mut Desk,
         pending: Option<Box<Pending>>,
-        filled: usize,
-        (stop, turn): (Stop, &Turn<'_>),
+        stop: Stop,
+        event: &Event<'_>,
     ) -> Fate {
+        let timeouts = &event.settings.config.timeouts;
         match stop {
             Stop::Empty => {
                 if let Some(pending) = pending {
                     self.recycle(pending);
                 }
-                self.set_deadline(id, turn.settings.config.timeouts.idle);
+                self.set_deadline(event.id, timeouts.idle);
                 Fate::Park(None)
             }
             Stop::Partial(at) => {
                 let was_partial = pending.as_ref().is_some_and(|pending| pending.is_partial);
                 let mut pending = pending.unwrap_or_else(|| self.spare_pending());
                 pending.clear();
-                pending.input.extend_from_slice(&desk.input[at..filled]);
+                pending.input.extend_from_slice(desk.input_from(at));
                 std::mem::swap(&mut pending.spans, &mut desk.spans);
                 pending.is_partial = true;
                 // The head's time runs from its first byte, however often a byte comes.
                 if !(was_partial && at == 0) {
-                    self.set_deadline(id, turn.settings.config.timeouts.head);
+                    self.set_deadline(event.id, timeouts.head);
                 }
                 Fate::Park(Some(pending))
             }
             Stop::Share(at) => {
                 let mut pending = pending.unwrap_or_else(|| self.spare_pending());
                 pending.clear();
-                pending.input.extend_from_slice(&desk.input[at..filled]);
+                pending.input.extend_from_slice(desk.input_from(at));
                 Fate::Again(pending)
             }
-            Stop::Close => self.end_by_linger(id, pending),
+            Stop::Close => self.end_by_linger(event.id, pending),
             Stop::Wait(at, head_len) => {
                 if let Some(pending) = pending {
                     self.recycle(pending);
@@ -301,11 +325,11 @@ impl Clients {
                 let request = Request::new(
                     &desk.input[at..behind],
                     desk.spans.clone(),
-                    (turn.peer, Rc::clone(turn.settings), turn.site),
+                    (event.peer, Rc::clone(event.settings), event.site),
                     &desk.key,
-                    turn.started,
+                    event.started,
                 );
-                Fate::Task(Box::new(request), desk.input[behind..filled].to_vec())
+                Fate::Task(Box::new(request), desk.input_from(behind).to_vec())
             }
         }
     }
@@ -314,44 +338,45 @@ impl Clients {
     fn run<'t>(
         &'t self,
         desk: &mut Desk,
-        filled: usize,
-        turn: &Turn<'_>,
-        (guard, large): (&'t store::Turn<'_>, &mut Option<(&'t Arc<Stored>, u64, u64)>),
-    ) -> Stop {
+        event: &Event<'_>,
+        guard: &'t store::Turn<'_>,
+    ) -> Run<'t> {
+        let end = |stop| Run { stop, large: None };
         let mut at = 0;
         for answers in 0.. {
             let share_used = answers >= limits::ANSWERS_PER_TURN
                 || desk.output.len() >= limits::WRITE_BUFFER_BYTES;
-            if share_used && at < filled {
-                return Stop::Share(at);
+            if share_used && at < desk.filled {
+                return end(Stop::Share(at));
             }
-            let limits = &turn.settings.config.heads;
-            let head_len = match decode_front(&desk.input[at..filled], &mut desk.spans, limits) {
-                Front::Empty => return Stop::Empty,
-                Front::Partial => return Stop::Partial(at),
+            let limits = &event.settings.config.heads;
+            let bytes = &desk.input[at..desk.filled];
+            let head_len = match decode_front(bytes, &mut desk.spans, limits) {
+                Front::Empty => break,
+                Front::Partial => return end(Stop::Partial(at)),
                 Front::Head(head_len) => head_len,
                 Front::Malformed(reason) => {
-                    self.refuse(desk, reason, turn);
-                    return Stop::Close;
+                    self.refuse(desk, reason, event);
+                    return end(Stop::Close);
                 }
             };
-            let Some((composed, stored)) = self.answer_at_once(desk, at, turn, guard) else {
-                return Stop::Wait(at, head_len);
+            let Some((composed, stored)) = self.answer_at_once(desk, at, event, guard) else {
+                return end(Stop::Wait(at, head_len));
             };
-            self.log(desk, Some(at), &composed, (None, turn));
+            self.log(desk, Some(at), &composed, event);
             let keeps = composed.keeps;
             at += head_len;
-            if let (Some(stored), Body::Stored { first, end }) = (stored, composed.body)
-                && !append_small(stored, first, end, &mut desk.output)
+            if let (Some(stored), Body::Stored { first, end: last }) = (stored, composed.body)
+                && !append_small(stored, first, last, &mut desk.output)
             {
-                *large = Some((stored, first, end));
-                return if keeps { Stop::Share(at) } else { Stop::Close };
+                let stop = if keeps { Stop::Share(at) } else { Stop::Close };
+                return Run { stop, large: Some((stored, first, last)) };
             }
             if !keeps {
-                return Stop::Close;
+                return end(Stop::Close);
             }
         }
-        Stop::Empty
+        end(Stop::Empty)
     }
 
     /// Hops 3, 4 and 7 for a request that need not wait; `None` for one that does.
@@ -359,19 +384,19 @@ impl Clients {
         &'t self,
         desk: &mut Desk,
         at: usize,
-        turn: &Turn<'_>,
+        event: &Event<'_>,
         guard: &'t store::Turn<'_>,
     ) -> Option<(Composed, Option<&'t Arc<Stored>>)> {
         let head = desk.spans.head(&desk.input[at..]);
-        let site = turn.settings.sites.get(turn.site)?;
-        let asked = Asked { head, site, settings: turn.settings };
-        let step = begin(&self.work, &asked, guard, &mut desk.key, turn.now);
+        let site = event.settings.sites.get(event.site)?;
+        let asked = Asked { head, site, settings: event.settings };
+        let step = begin(&self.work, &asked, guard, &mut desk.key, event.now);
         let has_content = !matches!(head.framing(), Framing::None | Framing::Length(0));
         if has_content || !self.work.is_straight {
             return None;
         }
         let may_keep = may_keep(head, &site.listener.role, self.work.is_draining.get());
-        let client = Client { head, may_keep, now: turn.now };
+        let client = Client { head, may_keep, now: event.now };
         let (handling, composed, stored) = match step {
             Step::Hit(stored, handling) => {
                 stored.touch();
@@ -392,71 +417,65 @@ impl Clients {
         Some((composed, stored))
     }
 
-    fn refuse(&self, desk: &mut Desk, reason: Reason, turn: &Turn<'_>) {
-        let composed = respond_refused(reason, turn.now, &mut desk.output);
+    fn refuse(&self, desk: &mut Desk, reason: Reason, event: &Event<'_>) {
+        let composed = respond_refused(reason, event.now, &mut desk.output);
         account::count_handling(&self.work, Handling::Local(Some(reason)));
-        self.log(desk, None, &composed, (Some(reason), turn));
+        self.log(desk, None, &composed, event);
     }
 
     /// Writes an answer's line. It stands in the output buffer now and is written next, so that
     /// the time of its write is the only part of its way that the line does not tell.
-    fn log(
-        &self,
-        desk: &Desk,
-        at: Option<usize>,
-        composed: &Composed,
-        (reason, turn): (Option<Reason>, &Turn<'_>),
-    ) {
-        if self.work.log.borrow().is_none() {
+    fn log(&self, desk: &Desk, at: Option<usize>, composed: &Composed, event: &Event<'_>) {
+        if self.work.log.borrow().is_none() && composed.reason.is_none() {
             return;
         }
         let head = at.map(|at| desk.spans.head(&desk.input[at..]));
         let name = self.work.ids.next();
         let ended = Ended {
             head,
-            peer: turn.peer,
+            peer: event.peer,
             status: composed.status,
             bytes: composed.length,
-            started: turn.started,
+            started: event.started,
             cache_status: &desk.output[composed.cache_status.clone()],
             request_id: head
-                .and_then(|head| trusted_id(head, turn.settings, turn.peer))
+                .and_then(|head| trusted_id(head, event.settings, event.peer))
                 .unwrap_or(&name),
-            reason,
+            reason: composed.reason,
         };
         account::log(&self.work, &ended);
     }
 
-    /// Brings what was carried over and what can be read into the input buffer; says how many
-    /// bytes there are, or what becomes of the session if there is nothing to serve.
+    /// Brings what was carried over and what can be read into the input buffer; says what becomes
+    /// of the session if there is nothing to serve.
     fn fill(
         &self,
         id: SlotId,
         desk: &mut Desk,
         pending: &mut Option<Box<Pending>>,
         settings: &Settings,
-    ) -> Result<usize, Fate> {
-        let mut filled = 0;
+    ) -> Result<(), Fate> {
         let mut serves_first = false;
+        desk.filled = 0;
         desk.spans.clear();
         if let Some(pending) = pending {
-            filled = pending.input.len();
-            desk.input[..filled].copy_from_slice(&pending.input);
-            serves_first = filled > 0 && !pending.is_partial;
+            desk.filled = pending.input.len();
+            desk.input[..desk.filled].copy_from_slice(&pending.input);
+            serves_first = desk.filled > 0 && !pending.is_partial;
             std::mem::swap(&mut pending.spans, &mut desk.spans);
         }
         if serves_first {
-            return Ok(filled);
+            return Ok(());
         }
-        match self.work.io.try_read(id, &mut desk.input[filled..]) {
+        match self.work.io.try_read(id, &mut desk.input[desk.filled..]) {
             Ok(0) => Err(self.end_of_client(pending.take())),
             Ok(count) => {
                 self.work.counters.add(Counter::BytesFromClients, count as u64);
-                filled += count;
-                Ok(filled)
+                desk.filled += count;
+                Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if filled > 0
+                if desk.filled > 0
                     && let Some(mut carried) = pending.take()
                 {
                     std::mem::swap(&mut carried.spans, &mut desk.spans);
@@ -545,7 +564,7 @@ impl Clients {
     }
 
     fn set_deadline(&self, id: SlotId, after: std::time::Duration) {
-        self.work.io.set_deadline(id, self.work.io.clock().millis() + millis(after));
+        self.work.io.set_deadline(id, self.work.io.now().millis() + millis(after));
     }
 
     /// A task gives its session back: with input that was read already, or to be closed.
@@ -575,7 +594,7 @@ pub(super) fn trusted_id<'a>(
     settings: &Settings,
     peer: Peer,
 ) -> Option<&'a [u8]> {
-    let id = head.fields().first(wire::Known::XRequestId)?;
+    let id = head.fields().first(wire::Known::XRequestId).filter(|id| !id.is_empty())?;
     settings.trusts(peer.ip()).then_some(id)
 }
 

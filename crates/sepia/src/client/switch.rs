@@ -57,7 +57,8 @@ impl Serving<'_> {
             }
         }
         answer.extend_from_slice(b"Connection: Upgrade\r\n");
-        answer.extend_from_slice(self.request.settings.via_line.as_bytes());
+        let via_line = self.request.settings.via_line(incoming.head().version());
+        answer.extend_from_slice(via_line.as_bytes());
         answer.extend_from_slice(b"Cache-Status: sepia; fwd=bypass; detail=upgrade\r\n\r\n");
         let beyond = incoming.buffer[incoming.head_len..].to_vec();
         self.tunnel(&incoming.connection, (101, &answer), beyond).await

@@ -14,9 +14,9 @@ use super::account::{self, Ended};
 use super::decode::may_keep;
 use super::deliver::{Delivered, deliver_stream, write_all};
 use super::session::trusted_id;
-use super::upload::ClientUpload;
+use super::upload::{ClientUpload, Receiving};
 use crate::base::{Counter, Hop, LocalAnswer, Reason};
-use crate::exchange::fetch::{self, Errand, Fetched, News, has_content};
+use crate::exchange::fetch::{self, Errand, Fetched, News, awaits_continue, has_content};
 use crate::exchange::respond::{Body, Client, Composed, respond_local, respond_stored};
 use crate::exchange::status::{Forwarded, Handling};
 use crate::exchange::{Request, Step, begin};
@@ -59,9 +59,14 @@ async fn run(clients: Rc<Clients>, stream: Stream, request: Rc<Request>, rest: V
     let patience = millis(request.settings.config.timeouts.client);
     let (upload, content) = if has_content(&request) {
         let (writer, content) = work.store.pipe();
-        let framing = request.head().framing();
-        let upload = (patience, &*work.counters);
-        (ClientUpload::start(&stream, rest, framing, writer, upload), content)
+        let receiving = Receiving {
+            framing: request.head().framing(),
+            patience,
+            awaits_continue: awaits_continue(&request),
+            with_trailers: request.head().fields().lists(Known::Te, b"trailers"),
+            counters: &work.counters,
+        };
+        (ClientUpload::start(&stream, rest, writer, receiving), content)
     } else {
         (ClientUpload::none(rest), None)
     };
@@ -114,17 +119,19 @@ struct Source {
 impl Serving<'_> {
     async fn serve(mut self, mut content: Option<ContentReader>) -> After {
         let mut is_alone = false;
+        let mut waited = None;
         for _ in 0..=JOINS_MAX {
             let (why, stale) = match self.step() {
                 Held::Hit(stored, handling) => {
                     stored.touch();
+                    let handling = waited.map_or(handling, |why| Handling::Joined { why });
                     return self.answer(Source { stored, reader: None, handling }).await;
                 }
                 Held::Join(stored, handling) => match stored.content.reader(0) {
                     Some(reader) => {
-                        return self
-                            .answer(Source { stored, reader: Some(reader), handling })
-                            .await;
+                        let handling = waited.map_or(handling, |why| Handling::Joined { why });
+                        let reader = Some(reader);
+                        return self.answer(Source { stored, reader, handling }).await;
                     }
                     // It passes through by now, and its beginning is gone.
                     None => (Forwarded::UriMiss, None),
@@ -150,7 +157,7 @@ impl Serving<'_> {
                     _ => drop(leader),
                 },
                 Boarding::Wait(flight) => match self.wait_for(&flight).await {
-                    Landing::Stored => {}
+                    Landing::Stored => waited = Some(why),
                     Landing::NotShared => is_alone = true,
                     Landing::Failed(code) => {
                         return self.answer_locally(Err(reason_of(code))).await;
@@ -158,7 +165,8 @@ impl Serving<'_> {
                 },
             }
         }
-        self.fetch(Forwarded::UriMiss, (None, None), content.take()).await
+        let why = waited.unwrap_or(Forwarded::UriMiss);
+        self.fetch(why, (None, None), content.take()).await
     }
 
     /// Hops 3 and 4 once more: what was true in another turn of the loop may be so no more.
@@ -219,7 +227,10 @@ impl Serving<'_> {
                             self.clients.work.counters.count(Reason::ClientGone);
                             return After::Gone;
                         }
-                        self.stream.clear_deadline();
+                        // A client that was told to go on has its time for content from now.
+                        if !self.upload.is_receiving() {
+                            self.stream.clear_deadline();
+                        }
                     }
                 }
                 News::Outcome(Ok(Fetched::Response { stored, reader, handling })) => {
@@ -250,11 +261,12 @@ impl Serving<'_> {
     pub(super) async fn answer_locally(self, answer: Result<LocalAnswer, Reason>) -> After {
         let mut out = Vec::new();
         let composed = respond_local(&self.client(), answer, &mut out);
+        account::count_handling(&self.clients.work, Handling::Local(answer.err()));
         let mut written = 0;
         let patience = self.patience;
         let sent = write_all(self.stream, [&out, b"", b""], patience, &mut written).await;
         let delivered = if sent.is_ok() { Delivered::Complete } else { Delivered::ClientGone };
-        self.end((&composed, &out), Handling::Local(answer.err()), delivered, written)
+        self.end((&composed, &out), delivered, written)
     }
 
     /// Hops 7 and 8.
@@ -264,6 +276,8 @@ impl Serving<'_> {
         let Source { stored, reader, handling } = source;
         let mut out = Vec::with_capacity(stored.head.lines().len() + 256);
         let composed = respond_stored(&self.client(), &stored, handling, &mut out);
+        // Before its last byte, as on the straight path: who has the answer finds it counted.
+        account::count_handling(&work, handling);
         let (stream, patience) = (self.stream, self.patience);
         let mut written = 0;
         let delivery = async {
@@ -286,25 +300,15 @@ impl Serving<'_> {
             }
         };
         let delivered = self.upload.alongside(delivery).await;
-        self.end((&composed, &out), handling, delivered, written)
+        self.end((&composed, &out), delivered, written)
     }
 
-    /// Counts and logs the exchange and says what becomes of the session.
-    fn end(
-        self,
-        (composed, out): (&Composed, &[u8]),
-        handling: Handling,
-        delivered: Delivered,
-        written: u64,
-    ) -> After {
+    /// Logs the exchange, counts how it ended, and says what becomes of the session.
+    fn end(self, (composed, out): (&Composed, &[u8]), delivered: Delivered, written: u64) -> After {
         let work = &self.clients.work;
-        account::count_handling(work, handling);
         work.counters.add(Counter::BytesToClients, written);
         let reason = match delivered {
-            Delivered::Complete => match handling {
-                Handling::Local(reason) => reason,
-                _ => None,
-            },
+            Delivered::Complete => composed.reason,
             Delivered::Aborted(code) => Some(reason_of(code)),
             Delivered::ClientGone => Some(Reason::ClientGone),
             Delivered::ClientStalled => Some(Reason::ClientStalled),

@@ -6,7 +6,7 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 
 use store::Writer;
-use wire::{ContentDecoder, ContentLimits, Framing};
+use wire::{ContentDecoder, ContentLimits, Fields, Framing};
 
 use crate::base::limits;
 use crate::base::{Counter, Counters, Reason};
@@ -23,6 +23,19 @@ pub(crate) enum UploadEnd {
     Failed(Reason),
 }
 
+/// How a client's content is received.
+#[derive(Clone, Copy)]
+pub(crate) struct Receiving<'s> {
+    pub(crate) framing: Framing,
+    /// Milliseconds that the client is given for each next byte.
+    pub(crate) patience: u64,
+    /// The client holds its content back until it has seen a 100: its time runs only from then.
+    pub(crate) awaits_continue: bool,
+    /// Trailers go on to the origin.
+    pub(crate) with_trailers: bool,
+    pub(crate) counters: &'s Counters,
+}
+
 /// Content of one request on its way, beside the answer.
 pub(crate) struct ClientUpload<'s> {
     sending: Option<Pin<Box<dyn Future<Output = UploadEnd> + 's>>>,
@@ -35,16 +48,20 @@ impl<'s> ClientUpload<'s> {
         ClientUpload { sending: None, end: Some(UploadEnd::Done(rest)) }
     }
 
-    /// Moves content into `writer`; the client is given `patience` ms for each next byte.
+    /// Moves content into `writer`, first what is in `buffer` already.
     pub(crate) fn start(
         stream: &'s Stream,
         buffer: Vec<u8>,
-        framing: Framing,
         writer: Writer,
-        (patience, counters): (u64, &'s Counters),
+        receiving: Receiving<'s>,
     ) -> Self {
-        let sending = Box::pin(receive(stream, buffer, framing, writer, (patience, counters)));
+        let sending = Box::pin(receive(stream, buffer, writer, receiving));
         ClientUpload { sending: Some(sending), end: None }
+    }
+
+    /// Whether content is still to come.
+    pub(crate) fn is_receiving(&self) -> bool {
+        self.sending.is_some()
     }
 
     /// Whether the client can be asked for its next request after the answer.
@@ -88,16 +105,16 @@ impl<'s> ClientUpload<'s> {
 async fn receive(
     stream: &Stream,
     mut buffer: Vec<u8>,
-    framing: Framing,
     mut writer: Writer,
-    (patience, counters): (u64, &Counters),
+    receiving: Receiving<'_>,
 ) -> UploadEnd {
     let content_limits = ContentLimits {
         chunk_line_bytes: limits::CHUNK_LINE_BYTES,
         trailer_bytes: limits::TRAILER_BYTES,
         trailer_fields: limits::TRAILER_FIELDS,
     };
-    let mut decoder = ContentDecoder::new(framing, content_limits);
+    let mut decoder = ContentDecoder::new(receiving.framing, content_limits);
+    let mut awaits_continue = receiving.awaits_continue && buffer.is_empty();
     loop {
         match hand_over(&mut decoder, &mut buffer, &mut writer).await {
             Ok(true) => {}
@@ -106,15 +123,18 @@ async fn receive(
         }
         if decoder.is_done() {
             stream.clear_deadline();
-            writer.finish(b"");
+            let trailers = decoder.trailers().filter(|_| receiving.with_trailers);
+            writer.finish(&trailers.map(trailer_lines).unwrap_or_default());
             return UploadEnd::Done(buffer);
         }
-        stream.set_deadline_in(patience);
+        if !std::mem::take(&mut awaits_continue) {
+            stream.set_deadline_in(receiving.patience);
+        }
         let read = stream.read_more(&mut buffer).await;
         stream.clear_deadline();
         match read {
             Ok(0) => return fail(writer, Reason::ClientTruncated),
-            Ok(count) => counters.add(Counter::BytesFromClients, count as u64),
+            Ok(count) => receiving.counters.add(Counter::BytesFromClients, count as u64),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 return fail(writer, Reason::ClientSilent);
             }
@@ -151,4 +171,14 @@ async fn hand_over(
     }
     buffer.drain(..used);
     Ok(true)
+}
+
+/// Trailers as field lines. A name that means something in a head means nothing behind content:
+/// it could overrule what was decided from the head (RFC 9110 section 6.5.1).
+fn trailer_lines(trailers: Fields<'_>) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for field in trailers.iter().filter(|field| field.known.is_none()) {
+        wire::encode_field(&mut lines, field.name, field.value);
+    }
+    lines
 }

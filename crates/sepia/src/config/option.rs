@@ -383,7 +383,7 @@ pub static OPTIONS: &[OptionRow] = &[
         kind: Kind::Text { choices: &[], set: set_pseudonym },
         preset: Preset::Depends("random for each instance"),
         example: "edge-1",
-        sentence: "The name in Via and Cache-Status, by which a loop is recognised.",
+        sentence: "The name in Via, by which a loop is recognised.",
     },
     OptionRow {
         section: Section::Root,

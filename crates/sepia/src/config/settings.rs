@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use wire::Version;
+
 use super::{Config, HostHeader, Listener, Role};
 
 /// What a worker needs of the configuration, in the shape that the hot path wants.
@@ -13,8 +15,8 @@ pub(crate) struct Settings {
     pub(crate) sites: Vec<Site>,
     /// Our name in Via.
     pub(crate) pseudonym: String,
-    /// The whole Via line that is added to what passes.
-    pub(crate) via_line: String,
+    /// The whole Via lines that are added to what passes, for HTTP/1.0 and 1.1.
+    via_lines: [String; 2],
 }
 
 /// One listener with its role.
@@ -34,7 +36,15 @@ impl Settings {
             config,
             sites,
             pseudonym: pseudonym.to_owned(),
-            via_line: format!("Via: 1.1 {pseudonym}\r\n"),
+            via_lines: ["1.0", "1.1"].map(|version| format!("Via: {version} {pseudonym}\r\n")),
+        }
+    }
+
+    /// The line to add to a message that came in this version (RFC 9110 section 7.6.3).
+    pub(crate) fn via_line(&self, received: Version) -> &str {
+        match received {
+            Version::Http10 => &self.via_lines[0],
+            Version::Http11 => &self.via_lines[1],
         }
     }
 

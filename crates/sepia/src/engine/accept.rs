@@ -16,6 +16,9 @@ use crate::io::{Owner, Peer, Socket};
 /// Milliseconds after which a listener without a descriptor left is tried again.
 const RETRY_MILLIS: u64 = 50;
 
+/// Batches in which the longest queue is accepted.
+const QUEUE_BATCHES: usize = limits::BACKLOG as usize / limits::ACCEPTS_PER_TURN + 1;
+
 /// The listeners of one worker.
 #[derive(Default)]
 pub(super) struct Accepting {
@@ -54,17 +57,15 @@ impl Accepting {
         Ok(())
     }
 
-    /// Closes the listeners of a site.
-    pub(super) fn close(&mut self, site: u16) {
-        for listener in &mut self.listeners {
-            if listener.as_ref().is_some_and(|listener| listener.site == site) {
-                *listener = None;
+    /// Closes the listeners of a site, or all. Who is in their queues already is still accepted:
+    /// a closed queue resets its connections.
+    pub(super) fn close(&mut self, site: Option<u16>, clients: &Clients, now: u64) {
+        for place in &mut self.listeners {
+            let closes = |listener: &mut Accepter| site.is_none_or(|site| listener.site == site);
+            if let Some(mut listener) = place.take_if(closes) {
+                listener.empty(clients, now);
             }
         }
-    }
-
-    pub(super) fn close_all(&mut self) {
-        self.listeners.clear();
     }
 
     /// The listener of this token has something in its queue.
@@ -92,6 +93,17 @@ impl Accepting {
 }
 
 impl Accepter {
+    /// Accepts everybody in the queue, whatever events have told.
+    fn empty(&mut self, clients: &Clients, now: u64) {
+        self.again = true;
+        for _ in 0..QUEUE_BATCHES {
+            if !self.again || now < self.paused_until {
+                break;
+            }
+            self.run(clients, now);
+        }
+    }
+
     fn run(&mut self, clients: &Clients, now: u64) {
         for _ in 0..limits::ACCEPTS_PER_TURN {
             let accepted = match &self.socket {
@@ -110,6 +122,7 @@ impl Accepter {
                 }
                 Err(error) if is_exhausted(&error) => {
                     clients.work.counters.count(Reason::DescriptorsExhausted);
+                    clients.work.tell(Reason::DescriptorsExhausted, &error);
                     self.paused_until = now + RETRY_MILLIS;
                     return;
                 }
@@ -124,7 +137,7 @@ impl Accepter {
         work.counters.add(Counter::SessionsAccepted, 1);
         let settings = work.settings.borrow();
         let share = settings.config.max_sessions.div_ceil(settings.config.workers.max(1));
-        if work.io.open() >= share {
+        if work.io.sessions() >= share {
             return refuse(clients, socket, Reason::TooManySessions);
         }
         match work.io.insert(socket, peer, Owner::Session(self.site)) {
@@ -142,6 +155,7 @@ impl Accepter {
 fn refuse(clients: &Clients, socket: Socket, reason: Reason) {
     let work = &clients.work;
     work.counters.count(reason);
+    work.tell(reason, &"a new connection");
     let mut answer = Vec::new();
     respond_refused(reason, work.io.clock().moment(), &mut answer);
     // A socket that takes nothing gets nothing.

@@ -119,7 +119,7 @@ fn explain(address: &dyn std::fmt::Display, error: &io::Error) -> io::Error {
     let hint = match error.kind() {
         io::ErrorKind::AddrInUse => "another program listens there: stop it or choose another port",
         io::ErrorKind::PermissionDenied => {
-            "this user may not: ports below 1024 need CAP_NET_BIND_SERVICE, sockets a writable folder"
+            "this user may not: a port below 1024 needs CAP_NET_BIND_SERVICE, a socket its folder"
         }
         io::ErrorKind::AddrNotAvailable => "no interface of this machine has this address",
         _ => "the system refused",

@@ -44,7 +44,7 @@ pub(crate) struct Shared {
     is_draining: AtomicBool,
     cut: AtomicU64,
     admin: OnceLock<(Option<PathBuf>, Option<SocketAddr>)>,
-    notices: Option<Notices>,
+    notices: Option<Arc<Notices>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -71,7 +71,7 @@ impl Shared {
             cut: AtomicU64::new(0),
             admin: OnceLock::new(),
             // Without its thread notices are lost, and the proxy works all the same.
-            notices: Notices::to_stderr().ok(),
+            notices: Notices::to_stderr().ok().map(Arc::new),
         };
         if let Some(cap) = low_backlog_cap() {
             shared.say(
@@ -103,6 +103,10 @@ impl Shared {
         &self.clock
     }
 
+    pub(super) fn notices(&self) -> Option<Arc<Notices>> {
+        self.notices.clone()
+    }
+
     pub(super) fn say(&self, level: Level, text: &str) {
         if let Some(notices) = &self.notices {
             notices.say(level, self.clock.moment(), text);
@@ -126,13 +130,36 @@ impl Shared {
         }
     }
 
+    /// Takes a configuration over, if it could be loaded; counts and tells the outcome.
+    ///
+    /// # Errors
+    /// Why the old configuration goes on.
+    pub(crate) fn reload_with(&self, loaded: Result<Config, String>) -> Result<String, String> {
+        let taken_over = loaded.and_then(|config| self.take_over(config));
+        let own = locked(&self.own);
+        match &taken_over {
+            Ok(told) => {
+                own.add(Counter::Reloads, 1);
+                self.say(Level::Info, told);
+            }
+            Err(error) => {
+                own.add(Counter::ReloadFailures, 1);
+                self.say(Level::Error, &format!("the old configuration goes on: {error}"));
+            }
+        }
+        taken_over
+    }
+
     /// Takes a configuration over: roles, options and listeners. Connections and store stay.
     ///
     /// # Errors
     /// A listener that cannot be bound; then everything stays as it was.
-    pub(crate) fn take_over(&self, mut config: Config) -> Result<String, String> {
-        let old = self.settings();
+    fn take_over(&self, mut config: Config) -> Result<String, String> {
         let mut listeners = locked(&self.listeners);
+        if self.is_draining.load(Ordering::SeqCst) {
+            return Err("this instance is draining".to_owned());
+        }
+        let old = self.settings();
         let first_new = listeners.next_site();
         for listener in &mut config.listeners {
             let is_known = old
@@ -149,7 +176,7 @@ impl Shared {
                 }
             }
         }
-        let unchangeable = unchangeable(&old.config, &config);
+        let unchangeable = keep_unchangeable(&old.config, &mut config);
         let settings = Arc::new(old.after(config));
         let closed: Vec<u16> = old
             .sites
@@ -169,10 +196,10 @@ impl Shared {
         for site in &closed {
             listeners.close(*site);
         }
-        let opened = listeners.next_site() - first_new;
+        let (opened, gone) = (listeners.next_site() - first_new, closed.len());
         *locked(&self.settings) = settings;
         let mut told =
-            format!("configuration taken over; {opened} listeners opened, {} closed", closed.len());
+            format!("configuration taken over; listeners: {opened} opened, {gone} closed");
         if !unchangeable.is_empty() {
             told.push_str(&format!("; {} only change with a restart", unchangeable.join(", ")));
         }
@@ -180,30 +207,28 @@ impl Shared {
     }
 }
 
-/// Options that a running proxy cannot change and that differ.
-fn unchangeable(old: &Config, new: &Config) -> Vec<&'static str> {
-    let mut names = Vec::new();
-    if old.memory != new.memory {
-        names.push("memory");
-    }
-    if old.workers != new.workers {
-        names.push("workers");
-    }
-    if old.access_log != new.access_log {
-        names.push("log.access");
-    }
-    if old.admin_listen != new.admin_listen {
-        names.push("admin.listen");
-    }
-    if old.control != new.control {
-        names.push("control");
-    }
-    names
+/// Leaves options as they are that a running proxy cannot change; returns those that differed.
+fn keep_unchangeable(old: &Config, new: &mut Config) -> Vec<&'static str> {
+    let differ = [
+        ("memory", keep(&old.memory, &mut new.memory)),
+        ("workers", keep(&old.workers, &mut new.workers)),
+        ("log.access", keep(&old.access_log, &mut new.access_log)),
+        ("admin.listen", keep(&old.admin_listen, &mut new.admin_listen)),
+        ("control", keep(&old.control, &mut new.control)),
+    ];
+    differ.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+}
+
+/// Leaves one option as it is; returns whether it differed.
+fn keep<T: PartialEq + Clone>(old: &T, new: &mut T) -> bool {
+    let differs = old != new;
+    new.clone_from(old);
+    differs
 }
 
 impl Live for Shared {
     fn snapshot(&self) -> Snapshot {
-        Snapshot::of(&self.counters)
+        Snapshot::of(&self.counters).with(Counter::Evicted, self.store.usage().evicted)
     }
 
     fn store_use(&self) -> Vec<(&'static str, u64)> {
@@ -233,24 +258,10 @@ impl Live for Shared {
     }
 
     fn reload(&self) -> Result<String, String> {
-        let taken_over = match &self.reload_from {
+        self.reload_with(match &self.reload_from {
             None => Err("this instance was started without a configuration file".to_owned()),
-            Some(path) => Config::load(path)
-                .map_err(|error| error.to_string())
-                .and_then(|config| self.take_over(config)),
-        };
-        let own = locked(&self.own);
-        match &taken_over {
-            Ok(told) => {
-                own.add(Counter::Reloads, 1);
-                self.say(Level::Info, told);
-            }
-            Err(error) => {
-                own.add(Counter::ReloadFailures, 1);
-                self.say(Level::Error, &format!("the old configuration goes on: {error}"));
-            }
-        }
-        taken_over
+            Some(path) => Config::load(path).map_err(|error| error.to_string()),
+        })
     }
 
     fn facts(&self) -> Facts {

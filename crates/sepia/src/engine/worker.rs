@@ -23,7 +23,7 @@ use crate::client::Clients;
 use crate::config::Settings;
 use crate::exchange::Work;
 use crate::exchange::work::RequestIds;
-use crate::io::{ENGINE_TOKENS, Io, Nested, Owner, SlotId, Wake};
+use crate::io::{ENGINE_TOKENS, Io, Nested, Owner, SlotId, Socket, Wake};
 use crate::log::LogWriter;
 use crate::origin::OriginSide;
 use crate::origin::resolve::millis;
@@ -34,6 +34,9 @@ const EVENTS: usize = 512;
 const TURNS: usize = 8;
 /// Milliseconds after which log lines are handed over if the first try came at a bad moment.
 const LOG_MILLIS: u64 = 10;
+
+/// Milliseconds between two looks for what left the index and can be freed.
+const RECLAIM_MILLIS: u64 = 1_000;
 
 /// What a worker is made of.
 pub(super) struct Parts {
@@ -59,6 +62,8 @@ struct Core {
     accepting: Accepting,
     mailbox: Arc<Mailbox>,
     shared: Arc<Shared>,
+    /// Milliseconds of the clock at which what left the index is freed next.
+    reclaim_at: u64,
     /// Milliseconds of the clock by which a drain ends at the latest.
     drain_until: Option<u64>,
 }
@@ -95,19 +100,25 @@ impl Worker {
     }
 
     fn run_until_drained(&mut self, runtime: &LocalRuntime, nested: &Nested) -> io::Result<()> {
-        while !self.core.is_drained() {
-            if self.core.io().tasks() == 0 {
+        while !self.core.is_cut_off() {
+            if self.core.is_drained() {
+                // A request may have come to a session that looks idle.
+                if self.turn(Some(0))? == 0 && self.core.is_drained() {
+                    break;
+                }
+            } else if self.core.io().tasks() == 0 {
                 self.turn(self.core.wait())?;
             } else {
                 runtime.block_on(self.run_nested(nested))?;
             }
         }
+        self.core.cut_off();
         Ok(())
     }
 
     /// The loop while tasks live.
     async fn run_nested(&mut self, nested: &Nested) -> io::Result<()> {
-        while self.core.io().tasks() > 0 && !self.core.is_drained() {
+        while self.core.io().tasks() > 0 && !self.core.is_cut_off() {
             let mut is_quiet = false;
             for _ in 0..TURNS {
                 if self.turn(Some(0))? == 0 {
@@ -161,6 +172,7 @@ impl Worker {
         if blocks {
             reader.online();
         }
+        self.core.io().begin_turn();
         match polled {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(0),
             other => other?,
@@ -201,6 +213,7 @@ impl Core {
             settings: Rc::new(Settings::clone(&shared.settings())).into(),
             origin: OriginSide::new(Rc::clone(io), counters, origins),
             log: log.into(),
+            notices: shared.notices(),
             ids: RequestIds::new(u64::from_ne_bytes(seed)),
             is_straight,
             is_draining: false.into(),
@@ -210,6 +223,7 @@ impl Core {
             accepting: Accepting::default(),
             mailbox,
             shared,
+            reclaim_at: 0,
             drain_until: None,
         })
     }
@@ -219,7 +233,7 @@ impl Core {
     }
 
     fn now(&self) -> u64 {
-        self.io().clock().millis()
+        self.io().now().millis()
     }
 
     /// How long the loop may wait for events, in ms; `None` is for ever.
@@ -229,24 +243,23 @@ impl Core {
             return Some(0);
         }
         let now = self.now();
-        let log_waits = work.log.borrow().as_ref().is_some_and(LogWriter::has_unflushed);
         let waits = [
             work.io.wait(now),
             self.accepting.wait(now),
             self.drain_until.map(|until| until.saturating_sub(now)),
-            log_waits.then_some(LOG_MILLIS),
         ];
         let wait = waits.into_iter().flatten().min();
         // A clock that is moved by hand wakes the worker itself.
-        wait.filter(|wait| *wait == 0 || !work.io.clock().is_manual())
+        let wait = wait.filter(|wait| *wait == 0 || !work.io.clock().is_manual());
+        let log_waits = work.log.borrow().as_ref().is_some_and(LogWriter::has_unflushed);
+        wait.into_iter().chain(log_waits.then_some(LOG_MILLIS)).min()
     }
 
     fn handle_wake(&self, wake: Wake) {
         match wake {
             Wake::Ready(id, Owner::Session(site)) => self.clients.handle_ready(id, site),
-            Wake::Ready(id, Owner::Origin) | Wake::TimedOut(id, Owner::Origin) => {
-                self.clients.work.origin.close_idle(id);
-            }
+            Wake::Ready(id, Owner::Origin) => self.clients.work.origin.handle_idle_ready(id),
+            Wake::TimedOut(id, Owner::Origin) => self.clients.work.origin.close_idle(id),
             Wake::TimedOut(id, Owner::Session(_)) => self.clients.handle_timeout(id),
             Wake::Nothing => {}
         }
@@ -272,6 +285,10 @@ impl Core {
             }
         }
         self.clients.work.reader.quiesce();
+        if now >= self.reclaim_at {
+            self.reclaim_at = now + RECLAIM_MILLIS;
+            self.clients.work.store.reclaim();
+        }
     }
 
     fn read_mail(&mut self) -> io::Result<()> {
@@ -281,7 +298,10 @@ impl Core {
                     *self.clients.work.settings.borrow_mut() = Rc::new(Settings::clone(&settings));
                     let registry = self.io().registry().try_clone()?;
                     self.accepting.open(&registry, opened)?;
-                    closed.into_iter().for_each(|site| self.accepting.close(site));
+                    let now = self.now();
+                    for site in closed {
+                        self.accepting.close(Some(site), &self.clients, now);
+                    }
                 }
                 Mail::Drain => self.begin_drain(),
             }
@@ -298,29 +318,39 @@ impl Core {
         let work = &self.clients.work;
         work.is_draining.set(true);
         self.drain_until = Some(now + millis(work.settings().config.drain));
-        self.accepting.run(&self.clients, now);
-        self.accepting.close_all();
+        self.accepting.close(None, &self.clients, now);
     }
 
-    /// Nothing is in hand any more, or the time for it is over.
+    /// A drain has nothing in hand any more.
     fn is_drained(&self) -> bool {
-        let Some(until) = self.drain_until else { return false };
-        if self.now() >= until {
-            self.shared.note_cut(self.in_hand());
-            return true;
-        }
-        self.in_hand() == 0
+        self.drain_until.is_some() && self.io().tasks() == 0 && self.in_hand().is_empty()
     }
 
-    /// Sessions with an exchange in hand.
-    fn in_hand(&self) -> usize {
-        let mut count = self.io().tasks();
-        self.io().each(|id: SlotId, owner, is_parked| {
+    /// The time for a drain is over.
+    fn is_cut_off(&self) -> bool {
+        self.drain_until.is_some_and(|until| self.now() >= until)
+    }
+
+    /// Ends what a drain has left. An answer that ends with its connection must not look whole.
+    fn cut_off(&self) {
+        let mut in_hand = self.in_hand();
+        in_hand.retain(|id| !self.clients.is_lingering(*id));
+        for id in &in_hand {
+            // A connection that is gone needs no end.
+            let _ = self.io().with_socket(*id, Socket::reset_on_close);
+        }
+        self.shared.note_cut(in_hand.len());
+    }
+
+    /// Sessions with an exchange or a tunnel in hand.
+    fn in_hand(&self) -> Vec<SlotId> {
+        let mut in_hand = Vec::new();
+        self.io().each(|id, owner, is_parked| {
             let is_session = matches!(owner, Owner::Session(_));
-            if is_session && is_parked && !self.clients.is_idle(id) {
-                count += 1;
+            if is_session && !(is_parked && self.clients.is_idle(id)) {
+                in_hand.push(id);
             }
         });
-        count
+        in_hand
     }
 }

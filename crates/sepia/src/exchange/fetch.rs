@@ -10,9 +10,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use caching::encode_validation_fields;
+use caching::{encode_validation_fields, has_validator};
 use store::{ContentReader, Landing, Leader, Stored};
-use wire::{Framing, Known, Method};
+use wire::{Framing, Known, Method, Version};
 
 use super::request::Request;
 use super::status::{Forwarded, Handling};
@@ -126,7 +126,8 @@ impl Fetch {
     async fn run(self, errand: Errand) {
         let Errand { request, why, stale, mut leader, content } = errand;
         let content = content.map(|content| Rc::new(RefCell::new(content)));
-        let mut stale = stale;
+        // A 304 to a condition of the client's says nothing about what has no validator.
+        let mut stale = stale.filter(|stored| has_validator(stored.head.fields()));
         loop {
             let generation = self.work.store.generation(&request.key);
             let is_leader = leader.is_some();
@@ -159,6 +160,9 @@ impl Fetch {
                     None => continue,
                 }
             }
+            if let Some(old) = stale.filter(|_| supersedes(incoming.head().status())) {
+                self.work.store.remove(&old);
+            }
             return self.admit(&request, incoming, (generation, why), leader.take()).await;
         }
     }
@@ -171,11 +175,14 @@ impl Fetch {
         is_leader: bool,
     ) -> Result<Incoming, Reason> {
         let head = request.head();
-        let asks_upgrade =
-            head.fields().has(Known::Upgrade) && head.fields().lists(Known::Connection, b"upgrade");
-        let validation = stale.and_then(|stale| {
+        // RFC 9110 section 7.8: an Upgrade of HTTP/1.0 is ignored.
+        let asks_upgrade = head.version() == Version::Http11
+            && head.fields().has(Known::Upgrade)
+            && head.fields().lists(Known::Connection, b"upgrade");
+        let validation = stale.map(|stale| {
             let mut lines = Vec::new();
-            encode_validation_fields(stale.head.fields(), &mut lines).then_some(lines)
+            encode_validation_fields(stale.head.fields(), &mut lines);
+            lines
         });
         let encode = |origin: &Origin| {
             encode_for(request, origin, (validation.as_deref(), is_leader, asks_upgrade))
@@ -186,7 +193,7 @@ impl Fetch {
             encode: &encode,
             content,
             framing: head.framing(),
-            expects_continue: head.expects_continue(),
+            expects_continue: awaits_continue(request),
             asks_upgrade,
             interim: &interim,
         };
@@ -220,8 +227,7 @@ impl Fetch {
         let freshened = freshen(&self.work.store, old, &arrived, &request.settings);
         if let Freshened::Updated(stored) = &freshened {
             self.work.counters.add(Counter::Freshened, 1);
-            let handling =
-                Handling::Origin { why, status: Some(304), is_stored: false, rule: None };
+            let handling = Handling::Origin { why, status: 304, is_stored: false, rule: None };
             self.tell(Ok(Fetched::Response { stored: Arc::clone(stored), reader: None, handling }));
         }
         // A 304 has no content; this only gives its connection back.
@@ -261,7 +267,7 @@ impl Fetch {
         if let Some(leader) = leader {
             leader.land(landing(&admitted.stored, &self.work));
         }
-        let status = matches!(why, Forwarded::Stale(_)).then(|| incoming.head().status());
+        let status = incoming.head().status();
         let handling = Handling::Origin { why, status, is_stored, rule };
         self.tell(Ok(Fetched::Response {
             stored: admitted.stored,
@@ -271,7 +277,10 @@ impl Fetch {
         let work = Rc::clone(&self.work);
         drop(self);
         let ended = pump(&work.origin, incoming, admitted.writer, &terms(request)).await;
-        if let Err(reason) = ended {
+        // Who stopped reading has counted that, or got the 304 that spared the content.
+        if let Err(reason) = ended
+            && reason != Reason::ClientGone
+        {
             work.counters.count(reason);
         }
     }
@@ -285,6 +294,12 @@ fn arrived<'a>(request: &'a Request, incoming: &'a Incoming, generation: u64) ->
         received: incoming.received,
         generation,
     }
+}
+
+/// Whether a full answer to a validation says that the stored response suits no more, be the answer
+/// stored or not (RFC 9111 section 4.3.3). Errors say nothing of the target, but that it is gone.
+fn supersedes(status: u16) -> bool {
+    matches!(status, 200..400 | 404 | 410)
 }
 
 /// Those who wait may use a response that is in the index and fresh; else each asks by itself.
@@ -353,7 +368,7 @@ fn encode_for(
         request: head,
         path_query: &path_query,
         host: host.as_bytes(),
-        via_line: &settings.via_line,
+        via_line: settings.via_line(head.version()),
         request_id: &request.id,
         validation,
         drops_conditions: is_leader,
@@ -364,7 +379,7 @@ fn encode_for(
         }),
         asks_upgrade,
         max_forwards: max_forwards(head).filter(|_| counts_down).map(|count| count - 1),
-        passes_expect: !origin.is_http10(),
+        passes_expect: awaits_continue(request) && !origin.is_http10(),
     };
     let mut out = Vec::with_capacity(head.bytes().len() + 256);
     encode_request(&relay, &mut out);
@@ -374,4 +389,9 @@ fn encode_for(
 /// Whether a request has content that has to be sent.
 pub(crate) fn has_content(request: &Request) -> bool {
     !matches!(request.head().framing(), Framing::None | Framing::Length(0))
+}
+
+/// Whether the client holds content back until it is told to go on (RFC 9110 section 10.1.1).
+pub(crate) fn awaits_continue(request: &Request) -> bool {
+    request.head().expects_continue() && has_content(request)
 }

@@ -42,6 +42,8 @@ pub(crate) struct Composed {
     pub(crate) length: u64,
     /// Whether the connection outlives the answer.
     pub(crate) keeps: bool,
+    /// Why the answer is a refusal, if it is one.
+    pub(crate) reason: Option<Reason>,
 }
 
 /// A request as far as its answer's form depends on it.
@@ -229,11 +231,19 @@ pub(crate) fn respond_local(
 pub(crate) fn respond_refused(reason: Reason, now: Moment, out: &mut Vec<u8>) -> Composed {
     let content = local::refusal(reason);
     append_local_head(&content, Some(reason), now, out);
-    let cache_status = append_cache_status(Handling::Local(Some(reason)), out);
+    let handling = Handling::Local(Some(reason));
+    let cache_status = append_cache_status(handling, content.status, out);
     out.extend_from_slice(b"Connection: close\r\n\r\n");
     out.extend_from_slice(&content.bytes);
     let length = content.bytes.len() as u64;
-    Composed { status: content.status, cache_status, body: Body::None, length, keeps: false }
+    Composed {
+        status: content.status,
+        cache_status,
+        body: Body::None,
+        length,
+        keeps: false,
+        reason: Some(reason),
+    }
 }
 
 fn append_local_head(
@@ -273,7 +283,7 @@ impl Ending<'_> {
     /// Age, Cache-Status, Connection, and the empty line.
     fn end(&self, out: &mut Vec<u8>, composing: Composing) -> Composed {
         self.append_age(out);
-        let cache_status = append_cache_status(self.handling, out);
+        let cache_status = append_cache_status(self.handling, composing.status, out);
         if !self.keeps {
             out.extend_from_slice(b"Connection: close\r\n");
         } else if self.client.head.version() == Version::Http10 {
@@ -286,6 +296,10 @@ impl Ending<'_> {
             body: composing.body,
             length: composing.length,
             keeps: self.keeps,
+            reason: match self.handling {
+                Handling::Local(reason) => reason,
+                _ => None,
+            },
         }
     }
 
@@ -294,17 +308,17 @@ impl Ending<'_> {
     fn append_age(&self, out: &mut Vec<u8>) {
         let Some(freshness) = self.stored.and_then(|stored| stored.freshness) else { return };
         let age = freshness.current_age(self.client.now);
-        let from_store = matches!(self.handling, Handling::Hit { .. } | Handling::Joined);
+        let from_store = matches!(self.handling, Handling::Hit { .. } | Handling::Joined { .. });
         if from_store || age > 0 {
             encode_number(out, b"Age: ", u64::from(age));
         }
     }
 }
 
-fn append_cache_status(handling: Handling, out: &mut Vec<u8>) -> Range<usize> {
+fn append_cache_status(handling: Handling, answered: u16, out: &mut Vec<u8>) -> Range<usize> {
     out.extend_from_slice(b"Cache-Status: ");
     let start = out.len();
-    handling.encode(out);
+    handling.encode(answered, out);
     let end = out.len();
     out.extend_from_slice(b"\r\n");
     start..end

@@ -44,13 +44,13 @@ impl Forwarded {
 pub(crate) enum Handling {
     /// Answered from the store; `remaining` seconds of freshness, negative when stale.
     Hit { remaining: i64, grant: Option<StaleGrant> },
-    /// Answered from a response that another request was fetching.
-    Joined,
+    /// Answered from a response that another request was fetching; `why` it would have gone itself.
+    Joined { why: Forwarded },
     /// Answered by the origin.
     Origin {
         why: Forwarded,
-        /// The origin's status, where it is not the answer's.
-        status: Option<u16>,
+        /// The origin's status.
+        status: u16,
         /// The response is kept for others.
         is_stored: bool,
         /// What kept it out of the store.
@@ -61,8 +61,8 @@ pub(crate) enum Handling {
 }
 
 impl Handling {
-    /// Appends the field's value.
-    pub(crate) fn encode(self, out: &mut Vec<u8>) {
+    /// Appends the field's value to an answer of this status.
+    pub(crate) fn encode(self, answered: u16, out: &mut Vec<u8>) {
         out.extend_from_slice(b"sepia");
         match self {
             Handling::Hit { remaining, grant } => {
@@ -73,19 +73,24 @@ impl Handling {
                 encode_decimal(out, remaining.unsigned_abs());
                 detail(out, grant.map(StaleGrant::token));
             }
-            Handling::Joined => {
-                out.extend_from_slice(b"; fwd=uri-miss; collapsed");
+            Handling::Joined { why } => {
+                out.extend_from_slice(b"; fwd=");
+                out.extend_from_slice(why.token().as_bytes());
+                out.extend_from_slice(b"; collapsed");
+                detail(out, why.detail());
             }
             Handling::Origin { why, status, is_stored, rule } => {
                 out.extend_from_slice(b"; fwd=");
                 out.extend_from_slice(why.token().as_bytes());
-                if let Some(status) = status {
+                // What a validation came to is worth telling even where the answer shows it.
+                if status != answered || matches!(why, Forwarded::Stale(_)) {
                     out.extend_from_slice(b"; fwd-status=");
                     encode_decimal(out, u64::from(status));
                 }
                 if is_stored {
                     out.extend_from_slice(b"; stored");
                 }
+                let rule = rule.filter(|rule| why != Forwarded::Bypass(*rule));
                 detail(out, why.detail().or(rule.map(PassRule::token)));
             }
             Handling::Local(reason) => detail(out, reason.map(Reason::token).or(Some("local"))),

@@ -1,15 +1,16 @@
 //! What one worker has for the requests it serves.
 
 use std::cell::{Cell, RefCell};
+use std::fmt::Display;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use store::{Reader, Store};
 
-use crate::base::{Counters, Gauge, Hop};
+use crate::base::{Counters, Gauge, Hop, Reason};
 use crate::config::Settings;
 use crate::io::Io;
-use crate::log::LogWriter;
+use crate::log::{LogWriter, Notices};
 use crate::origin::OriginSide;
 
 /// One worker's tools, shared by its loop and its tasks.
@@ -21,6 +22,7 @@ pub(crate) struct Work {
     pub(crate) settings: RefCell<Rc<Settings>>,
     pub(crate) origin: OriginSide,
     pub(crate) log: RefCell<Option<LogWriter>>,
+    pub(crate) notices: Option<Arc<Notices>>,
     pub(crate) ids: RequestIds,
     /// Answers are made straight from the readiness event where they can be.
     pub(crate) is_straight: bool,
@@ -33,6 +35,13 @@ impl Work {
     pub(crate) fn at(self: &Rc<Self>, hop: Hop) -> AtHop {
         self.counters.raise(Gauge::at(hop));
         AtHop { work: Rc::clone(self), gauge: Gauge::at(hop) }
+    }
+
+    /// Tells the operator of a reason that asks for it; `detail` says where.
+    pub(crate) fn tell(&self, reason: Reason, detail: &dyn Display) {
+        if let Some(notices) = &self.notices {
+            notices.tell(reason, self.io.now().moment, detail);
+        }
     }
 
     pub(crate) fn settings(&self) -> Rc<Settings> {

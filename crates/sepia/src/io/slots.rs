@@ -12,6 +12,7 @@ use std::io::{self, IoSlice};
 use std::rc::{Rc, Weak};
 use std::task::{Context, Waker};
 
+use caching::Moment;
 use mio::event::Event;
 use mio::{Registry, Token};
 use tokio::runtime::LocalRuntime;
@@ -125,6 +126,26 @@ pub(crate) enum Wake {
     Nothing,
 }
 
+/// A reading of the clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Now {
+    pub(crate) moment: Moment,
+    pub(crate) micros: u64,
+}
+
+impl Now {
+    fn of(clock: &Clock) -> Self {
+        let micros = clock.micros();
+        let wall = clock.wall_millis().div_euclid(1_000);
+        Now { moment: Moment { wall, monotonic: micros / 1_000 }, micros }
+    }
+
+    /// Milliseconds of the clock.
+    pub(crate) fn millis(self) -> u64 {
+        self.moment.monotonic
+    }
+}
+
 /// The epoll set, the timers and the tasks of one worker.
 #[derive(Debug)]
 pub(crate) struct Io {
@@ -132,6 +153,8 @@ pub(crate) struct Io {
     runtime: Weak<LocalRuntime>,
     clock: Clock,
     counters: Rc<Counters>,
+    /// The time of this turn of the loop.
+    now: Cell<Now>,
     places: RefCell<Places>,
     wheel: RefCell<Wheel>,
     ready: RefCell<VecDeque<SlotId>>,
@@ -146,7 +169,8 @@ pub(crate) struct Io {
 struct Places {
     places: Vec<Place>,
     free: u32,
-    taken: usize,
+    /// How many of the taken ones are client connections.
+    sessions: usize,
 }
 
 impl Io {
@@ -160,9 +184,10 @@ impl Io {
         Rc::new(Io {
             registry,
             runtime: Rc::downgrade(runtime),
+            now: Cell::new(Now::of(&clock)),
             clock,
             counters,
-            places: RefCell::new(Places { places: Vec::new(), free: NONE, taken: 0 }),
+            places: RefCell::new(Places { places: Vec::new(), free: NONE, sessions: 0 }),
             wheel: RefCell::new(wheel),
             ready: RefCell::default(),
             scratch: RefCell::new(vec![0; limits::READ_BUFFER_BYTES].into_boxed_slice()),
@@ -173,6 +198,16 @@ impl Io {
 
     pub(crate) fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// A turn of the loop begins: the clock is read once for all that it serves.
+    pub(crate) fn begin_turn(&self) {
+        self.now.set(Now::of(&self.clock));
+    }
+
+    /// The time of this turn.
+    pub(crate) fn now(&self) -> Now {
+        self.now.get()
     }
 
     pub(crate) fn registry(&self) -> &Registry {
@@ -239,8 +274,8 @@ impl Io {
             listed: false,
             wakers: None,
         });
-        places.taken += 1;
         if let Owner::Session(_) = owner {
+            places.sessions += 1;
             self.counters.raise(Gauge::SessionsOpen);
             self.counters.raise(Gauge::HopDecode);
         }
@@ -255,7 +290,9 @@ impl Io {
                 return;
             }
             let slot = places.take(id);
-            places.taken -= 1;
+            if matches!(&slot, Some(Slot { owner: Owner::Session(_), .. })) {
+                places.sessions -= 1;
+            }
             slot
         };
         let Some(slot) = removed else { return };
@@ -268,8 +305,9 @@ impl Io {
         }
     }
 
-    pub(crate) fn open(&self) -> usize {
-        self.places.borrow().taken
+    /// Client connections that are open.
+    pub(crate) fn sessions(&self) -> usize {
+        self.places.borrow().sessions
     }
 
     /// Every open slot with its owner and whether it is parked.

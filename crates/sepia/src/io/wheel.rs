@@ -10,6 +10,7 @@ use std::task::Waker;
 const TICK: u64 = 32;
 /// Places of the wheel: 65 s in one round. Later deadlines go round again.
 const PLACES: usize = 2_048;
+/// Words of bits for the places; exactly as many as a `u32` has bits.
 const WORDS: usize = PLACES / 64;
 const NONE: u32 = u32::MAX;
 
@@ -53,7 +54,9 @@ pub(crate) struct Wheel {
     entries: Vec<Entry>,
     free: u32,
     heads: Box<[u32]>,
+    /// Which places have entries, and which words of that have bits.
     occupied: [u64; WORDS],
+    words: u32,
     /// The last tick that was handled.
     tick: u32,
 }
@@ -65,6 +68,7 @@ impl Wheel {
             free: NONE,
             heads: vec![NONE; PLACES].into_boxed_slice(),
             occupied: [0; WORDS],
+            words: 0,
             tick: tick_of(now),
         }
     }
@@ -149,19 +153,20 @@ impl Wheel {
         None
     }
 
+    /// How far from `start` the next place with entries is, going round.
     fn next_occupied(&self, start: usize) -> Option<usize> {
-        for step in 0..=WORDS {
-            let word = (start / 64 + step) % WORDS;
-            let mut bits = self.occupied[word];
-            if step == 0 {
-                bits &= u64::MAX << (start % 64);
-            }
-            if bits != 0 {
-                let place = word * 64 + bits.trailing_zeros() as usize;
-                return Some((place + PLACES - start) % PLACES);
-            }
+        let first = self.occupied[start / 64] >> (start % 64);
+        if first != 0 {
+            return Some(first.trailing_zeros() as usize);
         }
-        None
+        // The word of `start` itself comes last: its earlier places are a whole round away.
+        let after = self.words.rotate_right(word_number(start) + 1);
+        if after == 0 {
+            return None;
+        }
+        let word = (start / 64 + 1 + after.trailing_zeros() as usize) % WORDS;
+        let place = word * 64 + self.occupied[word].trailing_zeros() as usize;
+        Some((place + PLACES - start) % PLACES)
     }
 
     fn hang(&mut self, id: u32) {
@@ -174,6 +179,7 @@ impl Wheel {
         }
         self.heads[place] = id;
         self.occupied[place / 64] |= 1 << (place % 64);
+        self.words |= 1 << (place / 64);
     }
 
     fn unhang(&mut self, id: u32) {
@@ -192,6 +198,9 @@ impl Wheel {
         }
         if self.heads[place] == NONE {
             self.occupied[place / 64] &= !(1 << (place % 64));
+            if self.occupied[place / 64] == 0 {
+                self.words &= !(1 << (place / 64));
+            }
         }
     }
 
@@ -202,6 +211,11 @@ impl Wheel {
         self.free = id;
         std::mem::replace(&mut entry.target, Target::Free)
     }
+}
+
+#[allow(clippy::cast_possible_truncation)] // Below `WORDS`.
+fn word_number(place: usize) -> u32 {
+    (place / 64) as u32
 }
 
 fn tick_of(at: u64) -> u32 {
@@ -260,6 +274,18 @@ mod tests {
         assert_eq!(due(&mut wheel, 2_000), [2]);
         assert!(due(&mut wheel, 8_900).is_empty());
         assert_eq!(due(&mut wheel, 9_100), [1]);
+    }
+
+    #[test]
+    fn the_wait_is_right_wherever_the_wheel_stands() {
+        for now in (0..200_000).step_by(1_913) {
+            for distance in [40, 500, 2_048, 2_100, 30_000, 64_000] {
+                let mut wheel = Wheel::new(now);
+                wheel.set(now + distance, Target::Slot(1));
+                let wait = wheel.wait(now).expect("set");
+                assert!((distance..=distance + 64).contains(&wait), "{now} {distance} {wait}");
+            }
+        }
     }
 
     #[test]

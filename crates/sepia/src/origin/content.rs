@@ -80,10 +80,11 @@ pub(crate) async fn pump(
     drop(slot);
     if !flow.buffer.is_empty() {
         side.counters.count(Reason::OriginTooMuch);
-    } else if outlook.keeps && upload.is_none() {
-        if let Ok(connection) = Rc::try_unwrap(connection) {
-            side.keep_idle(connection, outlook.keep_for);
-        }
+    } else if outlook.keeps
+        && upload.is_none()
+        && let Ok(connection) = Rc::try_unwrap(connection)
+    {
+        side.keep_idle(connection, outlook.keep_for);
     }
     Ok(())
 }
@@ -116,7 +117,7 @@ impl Flow {
             let more = connection.stream().read_more(&mut self.buffer);
             match alongside(upload, more).await? {
                 Ok(0) => {
-                    return self.decoder.handle_end().map_err(Reason::of_response);
+                    return self.decoder.handle_end().map_err(Reason::of_response_content);
                 }
                 Ok(count) => side.counters.add(Counter::BytesFromOrigins, count as u64),
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
@@ -137,7 +138,8 @@ impl Flow {
     ) -> Result<(), Reason> {
         let mut used = 0;
         loop {
-            let piece = self.decoder.decode(&self.buffer[used..]).map_err(Reason::of_response)?;
+            let piece = self.decoder.decode(&self.buffer[used..]);
+            let piece = piece.map_err(Reason::of_response_content)?;
             if piece.consumed == 0 && piece.content.is_empty() {
                 break;
             }

@@ -206,7 +206,8 @@ async fn send_and_wait(
     }
     connection.stream().set_deadline_in(millis(terms.timeouts.first_byte));
     let mut upload = outgoing.content.as_ref().map(|content| {
-        send_content(Rc::clone(&connection), Rc::clone(content), outgoing.framing, &terms.timeouts)
+        let content = Rc::clone(content);
+        send_content(Rc::clone(&connection), content, outgoing, &terms.timeouts)
     });
     let mut reading = Reading { buffer: Vec::new(), spans: ResponseSpans::default(), interims: 0 };
     let head_len = loop {
@@ -227,6 +228,10 @@ async fn send_and_wait(
             return Err(reading.failed(Reason::OriginGarbage));
         }
         (outgoing.interim)(encode_interim(head));
+        if upload.is_some() {
+            // Perhaps it has only now asked for the content.
+            connection.stream().set_deadline_in(millis(terms.timeouts.first_byte));
+        }
         reading.drop_head(head_len);
     };
     let head = reading.spans.head(&reading.buffer);
@@ -277,10 +282,7 @@ async fn read_head(
             Ok(0) => return Err(reading.failed(Reason::OriginClosedEarly)),
             Ok(count) => side.counters.add(Counter::BytesFromOrigins, count as u64),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                let sending = upload.is_some();
-                let reason =
-                    if sending { Reason::OriginWriteStalled } else { Reason::OriginHeadTimeout };
-                return Err(reading.failed(reason));
+                return Err(reading.failed(Reason::OriginHeadTimeout));
             }
             Err(_) => return Err(reading.failed(Reason::OriginReset)),
         }

@@ -88,10 +88,7 @@ impl OriginSide {
             let id = self.pool.borrow_mut().pop(origin, younger_than)?;
             self.count_idle(origin, false);
             self.io.clear_deadline(id);
-            let silent = self
-                .io
-                .try_read(id, &mut [0; 1])
-                .is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+            let silent = self.is_silent(id);
             let connection =
                 OriginConnection::new(Stream::hold(&self.io, id), origin, &self.counters);
             if silent {
@@ -130,7 +127,20 @@ impl OriginSide {
         }
     }
 
-    /// An idle connection has something to say, or its time is over.
+    /// An idle connection is ready. An event of its last exchange may come late and mean nothing;
+    /// anything that can be read means that it is useless.
+    pub(crate) fn handle_idle_ready(&self, id: SlotId) {
+        if !self.is_silent(id) {
+            self.close_idle(id);
+        }
+    }
+
+    fn is_silent(&self, id: SlotId) -> bool {
+        let read = self.io.try_read(id, &mut [0; 1]);
+        read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// An idle connection's time is over, or it has something to say.
     pub(crate) fn close_idle(&self, id: SlotId) {
         if let Some(origin) = self.pool.borrow_mut().forget(id) {
             self.count_idle(&origin, false);

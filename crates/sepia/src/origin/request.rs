@@ -94,7 +94,6 @@ fn passes(relay: &Relay<'_>, field: wire::Field<'_>) -> bool {
             | Known::ProxyAuthorization
             | Known::XRequestId,
         ) => false,
-        Some(Known::Age | Known::CacheControl) => true,
         Some(Known::Expect) => relay.passes_expect,
         Some(Known::MaxForwards) if relay.max_forwards.is_some() => false,
         Some(Known::IfNoneMatch | Known::IfModifiedSince)
@@ -112,7 +111,11 @@ fn passes(relay: &Relay<'_>, field: wire::Field<'_>) -> bool {
             | Known::XForwardedPort
             | Known::XRealIp,
         ) if relay.forwarding.is_some_and(|forwarding| !forwarding.is_trusted) => false,
-        _ => !fields.has(Known::Connection) || !fields.lists(Known::Connection, field.name),
+        known => {
+            !caching::may_be_taken_away(known)
+                || !fields.has(Known::Connection)
+                || !fields.lists(Known::Connection, field.name)
+        }
     }
 }
 

@@ -12,12 +12,14 @@ use store::ContentReader;
 use wire::Framing;
 
 use super::connection::OriginConnection;
+use super::forward::Outgoing;
 use super::resolve::millis;
 use crate::base::Reason;
 use crate::config::Timeouts;
 
-/// The sending of one request's content; a failure is the client's, which ends the exchange. If
-/// the origin stops reading it may still have answered: that is for the reader of the answer.
+/// The sending of one request's content. It fails if the client breaks its content off or the
+/// origin takes none for too long, which ends the exchange. An origin that has closed may still
+/// have answered: that is for the reader of the answer.
 pub(crate) struct Upload(Pin<Box<dyn Future<Output = Result<(), Reason>>>>);
 
 impl std::fmt::Debug for Upload {
@@ -27,33 +29,49 @@ impl std::fmt::Debug for Upload {
 }
 
 /// Sends what `content` gives, framed as the request said; then the origin has its time for the
-/// first byte of an answer.
+/// first byte of an answer. A client that waits for 100 waits for the origin: until content comes
+/// the deadline for the first byte holds.
 pub(super) fn send_content(
     connection: Rc<OriginConnection>,
     content: Rc<RefCell<ContentReader>>,
-    framing: Framing,
+    outgoing: &Outgoing<'_>,
     timeouts: &Timeouts,
 ) -> Upload {
     let (silence, first_byte) = (millis(timeouts.silence), millis(timeouts.first_byte));
+    let is_chunked = matches!(outgoing.framing, Framing::Chunked);
+    let mut awaits_continue = outgoing.expects_continue && !connection.origin().is_http10();
     Upload(Box::pin(async move {
-        let is_chunked = matches!(framing, Framing::Chunked);
         loop {
             // The client's pace is the client's clock's business.
-            connection.stream().clear_deadline();
+            if !std::mem::take(&mut awaits_continue) {
+                connection.stream().clear_deadline();
+            }
             let piece = poll_fn(|cx| content.borrow_mut().poll_piece(cx)).await;
             let Some(piece) = piece.map_err(|aborted| reason_of(aborted.0))? else { break };
             let written = write_piece(&connection, &piece, is_chunked, silence).await;
-            if written.is_err() {
-                return Ok(());
+            if let Err(error) = written {
+                return unsent(&error);
             }
             content.borrow_mut().advance(piece.len() as u64);
         }
-        if is_chunked && connection.stream().write_all(b"0\r\n\r\n", silence).await.is_err() {
-            return Ok(());
+        if is_chunked {
+            let trailers = content.borrow().trailers();
+            let end = [wire::LAST_CHUNK, &trailers, b"\r\n"].concat();
+            if let Err(error) = connection.stream().write_all(&end, silence).await {
+                return unsent(&error);
+            }
         }
         connection.stream().set_deadline_in(first_byte);
         Ok(())
     }))
+}
+
+/// What becomes of the exchange when content could not be sent.
+fn unsent(error: &io::Error) -> Result<(), Reason> {
+    match error.kind() {
+        io::ErrorKind::TimedOut => Err(Reason::OriginWriteStalled),
+        _ => Ok(()),
+    }
 }
 
 async fn write_piece(

@@ -36,7 +36,7 @@ pub(crate) fn decide<'a>(asked: &Asked<'a>) -> Plan<'a> {
     if fields.has(Known::Via) && has_passed_here(request, &asked.settings.pseudonym) {
         return Plan::Refuse(Reason::LoopDetected);
     }
-    if fields.has(Known::Expect) && !request.expects_continue() && expects_unknown(request) {
+    if fields.has(Known::Expect) && expects_unknown(request) {
         return Plan::Refuse(Reason::ExpectationFailed);
     }
     if fields.has(Known::MaxForwards) && max_forwards(request) == Some(0) {

@@ -113,8 +113,7 @@ impl Filling {
 
     /// Appends as many of `bytes` as the tail has room for; readers see them at once.
     pub(super) fn append(&mut self, cx: &Context<'_>, bytes: &[u8], wakes: &mut Wakes) -> Append {
-        let slowest = self.slowest();
-        if !self.keep && slowest.is_none() {
+        if !self.keep && self.slowest().is_none() {
             return Append::Abandoned;
         }
         let left = self.tail_room();
@@ -131,6 +130,8 @@ impl Filling {
         if self.keep {
             return Append::NeedsChunk(self.chunk_bytes - self.tail.len());
         }
+        // Readers may stand beyond what comes: then nobody passes it, and nobody needs it.
+        self.free_passed(wakes);
         let held = self.len() - self.base();
         if held <= (PASSING_WINDOW_CHUNKS - 1) * self.chunk_bytes as u64 {
             return Append::NeedsChunk(self.chunk_bytes);
@@ -305,14 +306,13 @@ impl Filling {
         self.trailers.clone()
     }
 
-    /// Frees what every reader of passing content has passed. Wakes the writer if that made room,
-    /// or if nobody is left to write for.
+    /// Frees what every reader of passing content has passed. Wakes the writer if that was
+    /// anything: it only waits while there is something that its last reader would free by going.
     fn free_passed(&mut self, wakes: &mut Wakes) {
         if self.keep {
             return;
         }
-        let slowest = self.slowest();
-        let passed = slowest.unwrap_or(u64::MAX);
+        let passed = self.slowest().unwrap_or(u64::MAX);
         let base = self.base();
         while self.chunks.pop_front_if(|first| first.end() <= passed).is_some() {}
         if self.chunks.is_empty() && passed >= self.len() {
@@ -320,7 +320,7 @@ impl Filling {
             self.tail = Vec::new();
             self.tail_charge = None;
         }
-        if self.base() > base || slowest.is_none() {
+        if self.base() > base {
             wakes.extend(self.writer.take());
         }
     }

@@ -61,8 +61,8 @@ fn bytes_are_readable_as_soon_as_they_are_written() {
         let written = Written::new(keep);
         let mut reader = written.reader(0);
         let (bell, waker) = Bell::new();
-        let mut cx = Context::from_waker(&waker);
-        assert!(reader.poll_piece(&mut cx).is_pending());
+        let cx = Context::from_waker(&waker);
+        assert!(reader.poll_piece(&cx).is_pending());
         for (at, byte) in text(3 * CHUNK + 1).chunks(1).enumerate() {
             assert_eq!(bell.rang(), 0);
             written.write(byte);
@@ -70,7 +70,7 @@ fn bytes_are_readable_as_soon_as_they_are_written() {
             assert_eq!(piece(&mut reader), byte);
             assert_eq!(piece(&mut reader), byte, "until it is passed a byte is there");
             reader.advance(1);
-            assert!(reader.poll_piece(&mut cx).is_pending());
+            assert!(reader.poll_piece(&cx).is_pending());
         }
         written.content.finish(b"");
         assert_eq!(bell.rang(), 1, "the end wakes too");
@@ -249,6 +249,10 @@ fn a_reader_beyond_what_was_written_waits_for_it() {
         written.content.finish(b"");
         assert_eq!(drain(&mut ahead).1, Some(Ok(())));
     }
+    let written = Written::new(false);
+    let mut far_ahead = written.reader(3 * WINDOW as u64);
+    written.write(&text(3 * WINDOW + 1));
+    assert_eq!(drain(&mut far_ahead).0.len(), 1, "what it does not need does not stop the writer");
 }
 
 #[test]
@@ -301,7 +305,7 @@ fn aborted_content_gives_what_came_and_then_the_code() {
         written.write(&text(CHUNK + 3));
         assert_eq!(drain(&mut waiting).1, None);
         let (bell, waker) = Bell::new();
-        assert!(waiting.poll_piece(&mut Context::from_waker(&waker)).is_pending());
+        assert!(waiting.poll_piece(&Context::from_waker(&waker)).is_pending());
         written.content.abort(Aborted(7));
         written.content.abort(Aborted(8));
         assert_eq!(bell.rang(), 1);
@@ -356,7 +360,7 @@ fn a_waker_may_drop_a_reader() {
         let owner = Arc::new(Owner(Mutex::new(Some(written.reader(0)))));
         let mut waiting = written.reader(0);
         let waker = Waker::from(Arc::clone(&owner));
-        assert!(waiting.poll_piece(&mut Context::from_waker(&waker)).is_pending());
+        assert!(waiting.poll_piece(&Context::from_waker(&waker)).is_pending());
         written.write(b"text");
         assert!(owner.0.lock().expect("no panic").is_none());
         assert_eq!(written.content.readers(), 1);
@@ -373,11 +377,12 @@ fn what_leaves_is_counted_as_leaving_once_and_to_the_end() {
         for step in 0..=6 {
             if step == leaves_at {
                 written.content.leave();
+                written.content.leave();
             }
             match step {
                 0..5 => written.write(&text(5)),
                 5 => written.content.finish(b""),
-                _ => written.content.leave(),
+                _ => {}
             }
         }
         assert!(!written.budget.lacks(150), "leaves at {leaves_at}, kept: {keep}");
@@ -387,5 +392,18 @@ fn what_leaves_is_counted_as_leaving_once_and_to_the_end() {
         drop(written.content);
         assert_eq!(budget.total(), 0);
         assert!(!budget.lacks(150) && budget.lacks(151), "nothing leaves any more");
+    }
+}
+
+#[test]
+fn the_chunk_that_is_being_filled_leaves_too() {
+    for keep in [true, false] {
+        let (content, budget) = (Content::new(keep, CHUNK), Budget::new(160));
+        let _reader = content.reader(0).expect("nothing is freed yet");
+        content.grow(budget.charge(Kind::Content, CHUNK as u64).expect("room"));
+        assert_eq!(content.append(&idle(), b"abc"), Append::Taken(3));
+        assert!(budget.lacks(150));
+        content.leave();
+        assert!(!budget.lacks(150));
     }
 }

@@ -71,6 +71,7 @@ fn what_is_being_written_stays() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "thousands of places")]
 fn what_has_left_is_skipped_and_swept() {
     let (mut queue, all) = filled(3);
     all[0].leave();
@@ -91,6 +92,7 @@ fn what_has_left_is_skipped_and_swept() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "thousands of places")]
 fn a_search_is_bounded() {
     let (mut queue, all) = filled(3 * LOOKS_MAX);
     all.iter().for_each(|stored| stored.touch());

@@ -73,6 +73,7 @@ fn after_a_landing_the_next_leads_a_flight_of_its_own() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "hundreds of thousands of polls")]
 fn a_waiter_counts_once_and_only_while_it_waits() {
     let (flights, key) = (Arc::<Flights>::default(), Key::new(b"/"));
     let leader = lead(&flights, &key);

@@ -100,6 +100,20 @@ fn what_was_asked_for_before_an_invalidation_is_not_stored_after_it() {
 }
 
 #[test]
+fn an_invalidation_between_admission_and_index_is_seen() {
+    let store = Store::new(1 << 20, 1);
+    let reader = store.reader().expect("a place is free");
+    let stored = put(&store, b"/", 1, 10);
+    assert!(store.remove(&stored));
+    let generation = store.generation(&stored.key);
+    store.insert(&stored, generation, None);
+    assert_eq!(found(&store, &reader, b"/").len(), 1);
+    store.invalidate(b"/");
+    store.insert(&stored, generation, None);
+    assert_eq!(found(&store, &reader, b"/").len(), 0);
+}
+
+#[test]
 fn what_may_not_be_reused_passes_through() {
     let store = Store::new(1 << 20, 1);
     let reader = store.reader().expect("a place is free");
@@ -116,7 +130,8 @@ fn what_may_not_be_reused_passes_through() {
 /// RFC 9111 section 4.3.4.
 #[test]
 fn freshening_swaps_the_record_and_shares_the_content() {
-    let store = Store::new(1 << 20, 1);
+    let limit = 1 << 20;
+    let store = Store::new(limit, 1);
     let reader = store.reader().expect("a place is free");
     let old = put(&store, b"/", 1, 10_000);
     let before = store.usage();
@@ -133,7 +148,8 @@ fn freshening_swaps_the_record_and_shares_the_content() {
 
     assert!(!store.remove(&old), "a late remover of the old record does no harm");
     assert!(updated.is_indexed());
-    assert!(store.budget.lacks(1 << 20), "the content has not left with its old record");
+    let beside_content = limit - limit / crate::budget::HEADROOM_SHARE - 10_000;
+    assert!(store.budget.lacks(beside_content), "the content has not left with its old record");
     drop((old, variants));
     reader.quiesce();
     store.reclaim();
@@ -171,27 +187,26 @@ fn what_has_left_or_is_being_written_is_not_freshened_into_the_index() {
 
 #[test]
 fn a_full_store_evicts_the_oldest_that_was_not_hit() {
-    let store = Store::new(64 << 10, 1);
+    let limit = 1 << 20;
+    let store = Store::new(limit, 1);
     let reader = store.reader().expect("a place is free");
-    for number in 0..6_u8 {
-        put(&store, &[number], u64::from(number), 8_000);
+    for number in 0..16_u8 {
+        put(&store, &[number], 0, 60_000);
     }
     assert_eq!(store.usage().evicted, 0);
     found(&store, &reader, &[0])[0].touch();
     found(&store, &reader, &[2])[0].touch();
     let mut left = Vec::new();
-    for number in 6..10_u8 {
-        put(&store, &[number], u64::from(number), 8_000);
+    for number in 16..19_u8 {
+        put(&store, &[number], 0, 60_000);
         reader.quiesce();
-        for old in 0..number {
-            if found(&store, &reader, &[old]).is_empty() && !left.contains(&old) {
-                left.push(old);
-            }
-        }
+        let is_gone = |old: &u8| found(&store, &reader, &[*old]).is_empty();
+        left = (0..=number).filter(is_gone).collect();
+        assert_eq!(left.len(), usize::from(number) - 15, "one for one");
     }
     assert_eq!(left, [1, 3, 4]);
     assert_eq!(store.usage().evicted, 3);
-    assert!(in_use(store.usage()) <= 64 << 10);
+    assert!(in_use(store.usage()) <= limit);
 }
 
 #[test]
@@ -275,8 +290,8 @@ fn a_head_that_is_larger_than_the_budget_evicts_nothing() {
 /// Two workers look up and read, two others admit, freshen, invalidate and evict, for a moment.
 #[test]
 fn threads_that_meet_see_whole_responses_and_lose_no_byte_of_the_budget() {
-    const KEYS: usize = 24;
-    let limit = 256 << 10;
+    const KEYS: usize = 256;
+    let limit = 1 << 20;
     let store = Store::new(limit, 4);
     let is_over = AtomicBool::new(false);
     let (hits, failures) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -314,7 +329,9 @@ fn threads_that_meet_see_whole_responses_and_lose_no_byte_of_the_budget() {
         assert!(ended.into_iter().all(|writer| writer.is_ok()));
     });
     assert_eq!(failures.into_inner(), 0, "more in use than the limit and a chunk for each writer");
-    assert!(hits.into_inner() > 0 && store.usage().evicted > 0);
+    let (hits, evicted) = (hits.into_inner(), store.usage().evicted);
+    let is_short = cfg!(miri);
+    assert!(is_short || (hits > 0 && evicted > 0), "{hits} hits, {evicted} evicted");
     for key in 0..KEYS {
         store.invalidate(&key.to_be_bytes());
     }

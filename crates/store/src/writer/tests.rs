@@ -95,6 +95,27 @@ fn a_response_that_the_budget_has_no_room_for_passes_through() {
 }
 
 #[test]
+fn an_endless_response_evicts_half_of_the_others_at_most() {
+    let limit: usize = 1 << 20;
+    let store = Store::new(limit as u64, 1);
+    let small = bytes_of(2, 0, limit / 64);
+    let keys: Vec<String> = (0..24).map(|number| format!("/{number}")).collect();
+    for key in &keys {
+        let Admitted { mut writer, .. } = admit(&store, key.as_bytes(), Some(small.len() as u64));
+        assert_eq!(write(&mut writer, &small), Ok(small.len()));
+        writer.finish(b"");
+    }
+    let Admitted { stored, mut writer, reader } = admit(&store, b"/endless", None);
+    let mut reader = reader.expect("attached");
+    for _ in 0..8 {
+        pass(&mut writer, &mut reader, &bytes_of(1, 0, limit / 4));
+    }
+    assert!(!stored.is_indexed());
+    let left = keys.iter().filter(|key| is_found(&store, key.as_bytes())).count();
+    assert!(left >= 16, "{left} of 24 are left");
+}
+
+#[test]
 fn a_response_that_left_the_index_goes_on_for_its_readers_alone() {
     let leaves: [fn(&Arc<Store>); 2] = [
         |store| assert!(store.invalidate(b"/")),

@@ -120,15 +120,19 @@ impl Link {
 
 impl Read for Link {
     fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
-        let too_late = || io::Error::new(io::ErrorKind::TimedOut, format!("waited {DEADLINE:?}"));
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(too_late());
-        }
-        self.socket.options()?.set_read_timeout(Some(left))?;
-        match self.receive(piece) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(too_late()),
-            outcome => outcome,
+        loop {
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let waited = format!("waited {DEADLINE:?}");
+                return Err(io::Error::new(io::ErrorKind::TimedOut, waited));
+            }
+            self.socket.options()?.set_read_timeout(Some(left))?;
+            match self.receive(piece) {
+                // A signal is nothing that a story tells of; a timeout is seen above.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                outcome => return outcome,
+            }
         }
     }
 }
