@@ -86,5 +86,8 @@ impl Clients {
     }
 }
 
+#[cfg(test)]
+mod tests;
+
 /// Spare [`Pending`]s that are kept.
 const SPARE_MAX: usize = 64;

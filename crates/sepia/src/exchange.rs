@@ -5,6 +5,7 @@
 //! straight from an event; a task calls the same two, and waits in between.
 
 pub(crate) mod fetch;
+pub(crate) mod link;
 pub(crate) mod request;
 pub(crate) mod respond;
 pub(crate) mod status;

@@ -51,6 +51,8 @@ mod reuse;
 mod sessions;
 #[path = "scripted/storing.rs"]
 mod storing;
+#[path = "scripted/streaming.rs"]
+mod streaming;
 #[path = "scripted/targets.rs"]
 mod targets;
 #[path = "scripted/tunnels.rs"]
@@ -61,5 +63,3 @@ mod uploads;
 mod validation;
 #[path = "scripted/variants.rs"]
 mod variants;
-#[path = "scripted/streaming.rs"]
-mod streaming;

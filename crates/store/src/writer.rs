@@ -104,7 +104,7 @@ impl Writer {
             return true;
         }
         if let Some(stored) = self.stored.take() {
-            // Too large, or too large for what is left: it passes through, and is not stored after all.
+            // Too large, at all or for what is left: it passes through and is not stored after all.
             self.store.remove(&stored);
             self.content.stop_keeping();
             return true;

@@ -6,10 +6,13 @@
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
+use std::task::Poll;
 
-use store::{ContentReader, Stored};
+use bytes::Bytes;
+use store::{Aborted, ContentReader, Stored};
 use wire::RequestSpans;
 
+use crate::base::Reason;
 use crate::exchange::respond::StreamFraming;
 use crate::io::{Io, SlotId, Stream};
 
@@ -48,12 +51,26 @@ pub(crate) struct Pending {
     pub(crate) phase: Phase,
 }
 
-/// A part of complete stored content that is to be sent.
+/// Bytes `position..end` of complete stored content, to be sent in this turn of the loop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part<'t> {
+    pub(crate) stored: &'t Arc<Stored>,
+    pub(crate) position: u64,
+    pub(crate) end: u64,
+}
+
+/// The same for a later turn: the reference is counted.
 #[derive(Clone, Debug)]
 pub(crate) struct Span {
     pub(crate) stored: Arc<Stored>,
     pub(crate) position: u64,
     pub(crate) end: u64,
+}
+
+impl Span {
+    fn part(&self) -> Part<'_> {
+        Part { stored: &self.stored, position: self.position, end: self.end }
+    }
 }
 
 impl Pending {
@@ -75,8 +92,8 @@ impl Pending {
 
     /// Sends what the socket takes; `true` when nothing is left. `written` counts the bytes.
     pub(crate) fn flush(&mut self, io: &Io, id: SlotId, written: &mut u64) -> io::Result<bool> {
-        let span = self.content.as_ref().map(|span| (&span.stored, span.position, span.end));
-        let progress = send(io, id, &self.output[self.sent..], span);
+        let part = self.content.as_ref().map(Span::part);
+        let progress = send(io, id, &self.output[self.sent..], part);
         self.sent += progress.output;
         *written += progress.total();
         if let Some(span) = &mut self.content {
@@ -106,20 +123,13 @@ impl Progress {
 
 /// Sends `output`, then bytes `position..end` of complete stored content: one write where one is
 /// enough, vectored where there is content. Allocates nothing.
-pub(crate) fn send(
-    io: &Io,
-    id: SlotId,
-    output: &[u8],
-    content: Option<(&Arc<Stored>, u64, u64)>,
-) -> Progress {
+pub(crate) fn send(io: &Io, id: SlotId, output: &[u8], content: Option<Part<'_>>) -> Progress {
     let mut progress = Progress { output: 0, content: 0, result: Ok(true) };
     loop {
         let rest = &output[progress.output..];
-        let at = content.map(|(stored, position, end)| (stored, position + progress.content, end));
-        let attempt = match at {
-            Some((stored, position, end)) if position < end => {
-                send_vectored(io, id, rest, (stored, position, end))
-            }
+        let part = content.map(|part| Part { position: part.position + progress.content, ..part });
+        let attempt = match part {
+            Some(part) if part.position < part.end => send_vectored(io, id, rest, part),
             _ if rest.is_empty() => return progress,
             _ => io.try_write(id, rest),
         };
@@ -141,12 +151,8 @@ pub(crate) fn send(
     }
 }
 
-fn send_vectored(
-    io: &Io,
-    id: SlotId,
-    output: &[u8],
-    (stored, mut position, end): (&Arc<Stored>, u64, u64),
-) -> io::Result<usize> {
+fn send_vectored(io: &Io, id: SlotId, output: &[u8], part: Part<'_>) -> io::Result<usize> {
+    let Part { stored, mut position, end } = part;
     let mut slices = [IoSlice::new(&[]); SLICES];
     let mut count = 0;
     if !output.is_empty() {
@@ -178,52 +184,124 @@ pub(crate) enum Delivered {
     ClientStalled,
 }
 
-/// Sends a head and content that is still being written, each piece as it comes.
-pub(crate) async fn deliver_stream(
-    stream: &Stream,
-    head: &[u8],
-    reader: &mut ContentReader,
-    framing: StreamFraming,
-    (patience, written): (u64, &mut u64),
-) -> Delivered {
-    let mut front = head.to_vec();
-    loop {
-        stream.clear_deadline();
-        // The head need not wait for the first piece of content.
-        let piece = if front.is_empty() {
-            poll_fn(|cx| reader.poll_piece(cx)).await
-        } else {
-            match poll_fn(|cx| std::task::Poll::Ready(reader.poll_piece(cx))).await {
-                std::task::Poll::Ready(piece) => piece,
-                std::task::Poll::Pending => Ok(Some(bytes::Bytes::new())),
+/// Where a task delivers to: a connection, and how patient it is with its client.
+#[derive(Debug)]
+pub(crate) struct Sink<'s> {
+    stream: &'s Stream,
+    /// Milliseconds that the client is given to take the next byte.
+    patience: u64,
+    /// Bytes that were taken so far.
+    pub(crate) written: u64,
+}
+
+impl<'s> Sink<'s> {
+    pub(crate) fn new(stream: &'s Stream, patience: u64) -> Self {
+        Sink { stream, patience, written: 0 }
+    }
+
+    /// Sends bytes that are all here.
+    pub(crate) async fn deliver(&mut self, bytes: &[u8]) -> Delivered {
+        self.send([bytes, b"", b""]).await
+    }
+
+    /// Sends a head and bytes `position..end` of complete stored content.
+    pub(crate) async fn deliver_stored(
+        &mut self,
+        head: &[u8],
+        stored: &Stored,
+        mut position: u64,
+        end: u64,
+    ) -> Delivered {
+        let mut front = head;
+        loop {
+            let piece = stored.content.complete_piece(position).unwrap_or_default();
+            let wanted = usize::try_from(end - position).unwrap_or(usize::MAX).min(piece.len());
+            let sent = self.send([front, &piece[..wanted], b""]).await;
+            if sent != Delivered::Complete {
+                return sent;
             }
-        };
-        let piece = match piece {
-            Ok(Some(piece)) => piece,
-            Ok(None) => {
-                append_end(&mut front, framing, &reader.trailers());
-                return sent(write_all(stream, [&front, b"", b""], patience, written).await);
+            front = b"";
+            position += wanted as u64;
+            if position >= end {
+                return Delivered::Complete;
             }
-            Err(aborted) => {
-                // What came before the fault is the client's all the same.
-                let _ = write_all(stream, [&front, b"", b""], patience, written).await;
-                if framing == StreamFraming::UntilClose {
-                    stream.reset_on_close();
+            if wanted == 0 {
+                return Delivered::Aborted(Reason::Panicked as u16);
+            }
+        }
+    }
+
+    /// Sends a head and content that is still being written, each piece as it comes.
+    pub(crate) async fn deliver_stream(
+        &mut self,
+        head: &[u8],
+        mut reader: ContentReader,
+        framing: StreamFraming,
+    ) -> Delivered {
+        let mut front = head.to_vec();
+        loop {
+            self.stream.clear_deadline();
+            let piece = match self.next_piece(&mut reader, !front.is_empty()).await {
+                Ok(Some(piece)) => piece,
+                Ok(None) => {
+                    append_end(&mut front, framing, &reader.trailers());
+                    return self.deliver(&front).await;
                 }
-                return Delivered::Aborted(aborted.0);
+                Err(aborted) => {
+                    // What came before the fault is the client's all the same.
+                    let _ = self.deliver(&front).await;
+                    if framing == StreamFraming::UntilClose {
+                        self.stream.reset_on_close();
+                    }
+                    return Delivered::Aborted(aborted.0);
+                }
+            };
+            let is_chunked = matches!(framing, StreamFraming::Chunked { .. }) && !piece.is_empty();
+            if is_chunked {
+                wire::encode_chunk_head(&mut front, piece.len());
             }
-        };
-        let is_chunked = matches!(framing, StreamFraming::Chunked { .. }) && !piece.is_empty();
-        if is_chunked {
-            wire::encode_chunk_head(&mut front, piece.len());
+            let tail: &[u8] = if is_chunked { b"\r\n" } else { b"" };
+            let sent = self.send([&front, &piece, tail]).await;
+            if sent != Delivered::Complete {
+                return sent;
+            }
+            front.clear();
+            reader.advance(piece.len() as u64);
         }
-        let tail: &[u8] = if is_chunked { b"\r\n" } else { b"" };
-        let outcome = write_all(stream, [&front, &piece, tail], patience, written).await;
-        front.clear();
-        match sent(outcome) {
-            Delivered::Complete => reader.advance(piece.len() as u64),
-            gone => return gone,
+    }
+
+    /// The next piece of content; an empty one if a head waits to be sent and no piece is here.
+    async fn next_piece(
+        &self,
+        reader: &mut ContentReader,
+        head_waits: bool,
+    ) -> Result<Option<Bytes>, Aborted> {
+        poll_fn(|cx| match reader.poll_piece(cx) {
+            Poll::Pending if head_waits => Poll::Ready(Ok(Some(Bytes::new()))),
+            other => other,
+        })
+        .await
+    }
+
+    /// Writes all parts; each piece that is taken gives the client its time anew.
+    async fn send(&mut self, parts: [&[u8]; 3]) -> Delivered {
+        let mut slices = parts.map(IoSlice::new);
+        let mut rest = &mut slices[..];
+        IoSlice::advance_slices(&mut rest, 0);
+        while !rest.is_empty() {
+            self.stream.set_deadline_in(self.patience);
+            match poll_fn(|cx| self.stream.poll_write(cx, rest)).await {
+                Ok(count) => {
+                    self.written += count as u64;
+                    IoSlice::advance_slices(&mut rest, count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    return Delivered::ClientStalled;
+                }
+                Err(_) => return Delivered::ClientGone,
+            }
         }
+        Delivered::Complete
     }
 }
 
@@ -236,31 +314,4 @@ fn append_end(front: &mut Vec<u8>, framing: StreamFraming, trailers: &[u8]) {
         }
         front.extend_from_slice(b"\r\n");
     }
-}
-
-fn sent(result: io::Result<()>) -> Delivered {
-    match result {
-        Ok(()) => Delivered::Complete,
-        Err(error) if error.kind() == io::ErrorKind::TimedOut => Delivered::ClientStalled,
-        Err(_) => Delivered::ClientGone,
-    }
-}
-
-/// Writes all parts; each piece that is taken gives the client its time anew.
-pub(crate) async fn write_all(
-    stream: &Stream,
-    parts: [&[u8]; 3],
-    patience: u64,
-    written: &mut u64,
-) -> io::Result<()> {
-    let mut slices = parts.map(IoSlice::new);
-    let mut rest = &mut slices[..];
-    IoSlice::advance_slices(&mut rest, 0);
-    while !rest.is_empty() {
-        stream.set_deadline_in(patience);
-        let count = poll_fn(|cx| stream.poll_write(cx, rest)).await?;
-        *written += count as u64;
-        IoSlice::advance_slices(&mut rest, count);
-    }
-    Ok(())
 }

@@ -15,11 +15,12 @@ use wire::{Framing, RequestSpans};
 
 use super::account::{self, Ended};
 use super::decode::{Front, decode_front, may_keep};
-use super::deliver::{Pending, Phase, Span, send};
+use super::deliver::{Part, Pending, Phase, Span, send};
 use super::{Clients, task};
 use crate::base::limits;
 use crate::base::{Counter, Reason};
 use crate::config::Settings;
+use crate::exchange::request::Arrival;
 use crate::exchange::respond::{
     Body, Client, Composed, respond_local, respond_refused, respond_stored,
 };
@@ -66,7 +67,7 @@ impl Desk {
 struct Run<'t> {
     stop: Stop,
     /// Content to send behind the output buffer: bytes from the one place to the other.
-    large: Option<(&'t Arc<Stored>, u64, u64)>,
+    large: Option<Part<'t>>,
 }
 
 /// Why a run through a session's input ended.
@@ -254,10 +255,10 @@ impl Clients {
                 return self.give_up(pending);
             }
         };
-        let span = large.filter(|_| !all_sent).map(|(stored, position, end)| Span {
-            stored: Arc::clone(stored),
-            position: position + progress.content,
-            end,
+        let span = large.filter(|_| !all_sent).map(|part| Span {
+            stored: Arc::clone(part.stored),
+            position: part.position + progress.content,
+            end: part.end,
         });
         drop(guard);
         if all_sent {
@@ -322,13 +323,14 @@ impl Clients {
                     self.recycle(pending);
                 }
                 let behind = at + head_len;
-                let request = Request::new(
-                    &desk.input[at..behind],
-                    desk.spans.clone(),
-                    (event.peer, Rc::clone(event.settings), event.site),
-                    &desk.key,
-                    event.started,
-                );
+                let arrival = Arrival {
+                    peer: event.peer,
+                    settings: Rc::clone(event.settings),
+                    site: event.site,
+                    started: event.started,
+                };
+                let head = &desk.input[at..behind];
+                let request = Request::new(head, desk.spans.clone(), &desk.key, arrival);
                 Fate::Task(Box::new(request), desk.input_from(behind).to_vec())
             }
         }
@@ -370,7 +372,8 @@ impl Clients {
                 && !append_small(stored, first, last, &mut desk.output)
             {
                 let stop = if keeps { Stop::Share(at) } else { Stop::Close };
-                return Run { stop, large: Some((stored, first, last)) };
+                let large = Part { stored, position: first, end: last };
+                return Run { stop, large: Some(large) };
             }
             if !keeps {
                 return end(Stop::Close);

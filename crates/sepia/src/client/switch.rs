@@ -6,7 +6,7 @@ use std::rc::Rc;
 use wire::{Known, Target};
 
 use super::account::{self, Ended};
-use super::deliver::write_all;
+use super::deliver::{Delivered, Sink};
 use super::task::{After, Serving};
 use crate::base::{Hop, Reason};
 use crate::config::{AddressRule, Role};
@@ -39,7 +39,7 @@ impl Serving<'_> {
             Ok(connection) => {
                 let answer = b"HTTP/1.1 200 Connection established\r\n\
                     Cache-Status: sepia; fwd=method\r\n\r\n";
-                self.tunnel(&connection, (200, answer), Vec::new()).await
+                self.tunnel(&connection, 200, answer, Vec::new()).await
             }
             Err(reason) => self.answer_locally(Err(reason)).await,
         }
@@ -61,13 +61,14 @@ impl Serving<'_> {
         answer.extend_from_slice(via_line.as_bytes());
         answer.extend_from_slice(b"Cache-Status: sepia; fwd=bypass; detail=upgrade\r\n\r\n");
         let beyond = incoming.buffer[incoming.head_len..].to_vec();
-        self.tunnel(&incoming.connection, (101, &answer), beyond).await
+        self.tunnel(&incoming.connection, 101, &answer, beyond).await
     }
 
     async fn tunnel(
         self,
         connection: &OriginConnection,
-        (status, answer): (u16, &[u8]),
+        status: u16,
+        answer: &[u8],
         from_origin: Vec<u8>,
     ) -> After {
         let work = Rc::clone(&self.clients.work);
@@ -75,8 +76,7 @@ impl Serving<'_> {
         let (request, stream): (_, &Stream) = (Rc::clone(self.request), self.stream);
         // The answer need not wait for content that the request should not have had.
         let Some(from_client) = self.upload.into_rest() else { return After::Gone };
-        let mut written = 0;
-        let sent = write_all(stream, [answer, b"", b""], self.patience, &mut written).await;
+        let sent = Sink::new(stream, self.patience).deliver(answer).await;
         let handling = Handling::Local(None);
         account::count_handling(&work, handling);
         let mut ended = Ended {
@@ -89,7 +89,7 @@ impl Serving<'_> {
             request_id: request.id.as_bytes(),
             reason: None,
         };
-        if sent.is_err() {
+        if sent != Delivered::Complete {
             ended.reason = Some(Reason::ClientGone);
         } else {
             let tunnel = Tunnel {

@@ -12,11 +12,12 @@ use wire::{Known, Method, Version};
 use super::Clients;
 use super::account::{self, Ended};
 use super::decode::may_keep;
-use super::deliver::{Delivered, deliver_stream, write_all};
+use super::deliver::{Delivered, Sink};
 use super::session::trusted_id;
 use super::upload::{ClientUpload, Receiving};
 use crate::base::{Counter, Hop, LocalAnswer, Reason};
-use crate::exchange::fetch::{self, Errand, Fetched, News, awaits_continue, has_content};
+use crate::exchange::fetch::{self, Errand, awaits_continue, has_content};
+use crate::exchange::link::{Fetched, News};
 use crate::exchange::respond::{Body, Client, Composed, respond_local, respond_stored};
 use crate::exchange::status::{Forwarded, Handling};
 use crate::exchange::{Request, Step, begin};
@@ -116,7 +117,7 @@ struct Source {
     handling: Handling,
 }
 
-impl Serving<'_> {
+impl<'s> Serving<'s> {
     async fn serve(mut self, mut content: Option<ContentReader>) -> After {
         let mut is_alone = false;
         let mut waited = None;
@@ -139,20 +140,20 @@ impl Serving<'_> {
                 Held::Local(answer) => return self.answer_locally(answer).await,
                 Held::Tunnel => return self.connect().await,
                 Held::Pass(rule) => {
-                    return self.fetch(Forwarded::Bypass(rule), (None, None), content.take()).await;
+                    return self.fetch(Forwarded::Bypass(rule), None, None, content.take()).await;
                 }
                 Held::Validate(stored, rule) => (Forwarded::Stale(rule), Some(stored)),
                 Held::Forward(why) => (why, None),
             };
             let stale = stale.filter(|_| self.request.head().method() == Method::Get);
             if is_alone || !self.may_collapse(stale.is_some()) {
-                return self.fetch(why, (stale, None), content.take()).await;
+                return self.fetch(why, stale, None, content.take()).await;
             }
             match self.clients.work.store.board(&self.request.key) {
                 // Whoever led before may have landed since the lookup.
                 Boarding::Lead(leader) => match self.step() {
                     Held::Forward(_) | Held::Validate(..) => {
-                        return self.fetch(why, (stale, Some(leader)), content.take()).await;
+                        return self.fetch(why, stale, Some(leader), content.take()).await;
                     }
                     _ => drop(leader),
                 },
@@ -166,7 +167,7 @@ impl Serving<'_> {
             }
         }
         let why = waited.unwrap_or(Forwarded::UriMiss);
-        self.fetch(why, (None, None), content.take()).await
+        self.fetch(why, None, None, content.take()).await
     }
 
     /// Hops 3 and 4 once more: what was true in another turn of the loop may be so no more.
@@ -209,7 +210,8 @@ impl Serving<'_> {
     async fn fetch(
         mut self,
         why: Forwarded,
-        (stale, leader): (Option<Arc<Stored>>, Option<Leader>),
+        stale: Option<Arc<Stored>>,
+        leader: Option<Leader>,
         content: Option<ContentReader>,
     ) -> After {
         let errand = Errand { request: Rc::clone(self.request), why, stale, leader, content };
@@ -220,10 +222,7 @@ impl Serving<'_> {
                 News::Interim(head) => {
                     // RFC 9110 section 15.2: HTTP/1.0 knows no interim responses.
                     if self.request.head().version() == Version::Http11 {
-                        let mut written = 0;
-                        let parts: [&[u8]; 3] = [&head, b"", b""];
-                        let sent = write_all(self.stream, parts, self.patience, &mut written);
-                        if sent.await.is_err() {
+                        if self.sink().deliver(&head).await != Delivered::Complete {
                             self.clients.work.counters.count(Reason::ClientGone);
                             return After::Gone;
                         }
@@ -247,6 +246,10 @@ impl Serving<'_> {
         }
     }
 
+    fn sink(&self) -> Sink<'s> {
+        Sink::new(self.stream, self.patience)
+    }
+
     fn client(&self) -> Client<'_> {
         let work = &self.clients.work;
         let role = &self.request.site().listener.role;
@@ -262,11 +265,10 @@ impl Serving<'_> {
         let mut out = Vec::new();
         let composed = respond_local(&self.client(), answer, &mut out);
         account::count_handling(&self.clients.work, Handling::Local(answer.err()));
-        let mut written = 0;
-        let patience = self.patience;
-        let sent = write_all(self.stream, [&out, b"", b""], patience, &mut written).await;
-        let delivered = if sent.is_ok() { Delivered::Complete } else { Delivered::ClientGone };
-        self.end((&composed, &out), delivered, written)
+        let mut sink = self.sink();
+        let delivered = sink.deliver(&out).await;
+        let written = sink.written;
+        self.end(&composed, &out, delivered, written)
     }
 
     /// Hops 7 and 8.
@@ -278,33 +280,30 @@ impl Serving<'_> {
         let composed = respond_stored(&self.client(), &stored, handling, &mut out);
         // Before its last byte, as on the straight path: who has the answer finds it counted.
         account::count_handling(&work, handling);
-        let (stream, patience) = (self.stream, self.patience);
-        let mut written = 0;
+        let mut sink = self.sink();
         let delivery = async {
             match (composed.body, reader) {
-                (Body::Stream(framing), Some(mut reader)) => {
-                    let terms = (patience, &mut written);
-                    deliver_stream(stream, &out, &mut reader, framing, terms).await
+                (Body::Stream(framing), Some(reader)) => {
+                    sink.deliver_stream(&out, reader, framing).await
                 }
                 (Body::Stream(_), None) => Delivered::Aborted(Reason::Panicked as u16),
                 (Body::None, reader) => {
                     drop(reader);
-                    let parts: [&[u8]; 3] = [&out, b"", b""];
-                    delivered(write_all(stream, parts, patience, &mut written).await)
+                    sink.deliver(&out).await
                 }
                 (Body::Stored { first, end }, reader) => {
                     drop(reader);
-                    let terms = (patience, &mut written);
-                    deliver_stored(stream, &out, &stored, (first, end), terms).await
+                    sink.deliver_stored(&out, &stored, first, end).await
                 }
             }
         };
         let delivered = self.upload.alongside(delivery).await;
-        self.end((&composed, &out), delivered, written)
+        let written = sink.written;
+        self.end(&composed, &out, delivered, written)
     }
 
     /// Logs the exchange, counts how it ended, and says what becomes of the session.
-    fn end(self, (composed, out): (&Composed, &[u8]), delivered: Delivered, written: u64) -> After {
+    fn end(self, composed: &Composed, out: &[u8], delivered: Delivered, written: u64) -> After {
         let work = &self.clients.work;
         work.counters.add(Counter::BytesToClients, written);
         let reason = match delivered {
@@ -347,40 +346,4 @@ impl Serving<'_> {
 fn head_len(out: &[u8]) -> u64 {
     let end = out.windows(4).position(|window| window == b"\r\n\r\n");
     end.map_or(out.len(), |at| at + 4) as u64
-}
-
-fn delivered(result: std::io::Result<()>) -> Delivered {
-    match result {
-        Ok(()) => Delivered::Complete,
-        Err(error) if error.kind() == std::io::ErrorKind::TimedOut => Delivered::ClientStalled,
-        Err(_) => Delivered::ClientGone,
-    }
-}
-
-/// Sends a head and a part of complete stored content.
-async fn deliver_stored(
-    stream: &Stream,
-    head: &[u8],
-    stored: &Stored,
-    (mut position, end): (u64, u64),
-    (patience, written): (u64, &mut u64),
-) -> Delivered {
-    let mut front = head;
-    loop {
-        let piece = stored.content.complete_piece(position).unwrap_or_default();
-        let wanted = usize::try_from(end - position).unwrap_or(usize::MAX).min(piece.len());
-        let parts: [&[u8]; 3] = [front, &piece[..wanted], b""];
-        let sent = delivered(write_all(stream, parts, patience, written).await);
-        if sent != Delivered::Complete {
-            return sent;
-        }
-        front = b"";
-        position += wanted as u64;
-        if position >= end {
-            return Delivered::Complete;
-        }
-        if wanted == 0 {
-            return Delivered::Aborted(Reason::Panicked as u16);
-        }
-    }
 }

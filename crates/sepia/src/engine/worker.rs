@@ -92,8 +92,8 @@ impl Worker {
         let counters = Rc::new(parts.counters);
         let clock = parts.shared.clock().clone();
         let io = Io::new(registry, &runtime, clock, Rc::clone(&counters));
-        let own = (counters, parts.log, parts.is_straight);
-        let core = Core::new(parts.mailbox, parts.shared, &io, own)?;
+        let work = make_work(&parts.shared, &io, counters, parts.log, parts.is_straight)?;
+        let core = Core::new(parts.mailbox, parts.shared, work);
         let mut worker = Worker { poll: parts.poll, events: Events::with_capacity(EVENTS), core };
         worker.core.accepting.open(io.registry(), parts.listeners)?;
         worker.run_until_drained(&runtime, &nested)
@@ -191,41 +191,46 @@ impl Worker {
     }
 }
 
+/// Everything that one worker has for its requests.
+fn make_work(
+    shared: &Shared,
+    io: &Rc<Io>,
+    counters: Rc<Counters>,
+    log: Option<LogWriter>,
+    is_straight: bool,
+) -> io::Result<Rc<Work>> {
+    let store = Arc::clone(shared.store());
+    let reader = store.reader().ok_or(io::ErrorKind::OutOfMemory)?;
+    let origins = Arc::clone(shared.origins());
+    let mut seed = [0; 8];
+    if getrandom::fill(&mut seed).is_err() {
+        seed = io.clock().micros().to_ne_bytes();
+    }
+    Ok(Rc::new(Work {
+        io: Rc::clone(io),
+        store,
+        reader,
+        counters: Rc::clone(&counters),
+        settings: Rc::new(Settings::clone(&shared.settings())).into(),
+        origin: OriginSide::new(Rc::clone(io), counters, origins),
+        log: log.into(),
+        notices: shared.notices(),
+        ids: RequestIds::new(u64::from_ne_bytes(seed)),
+        is_straight,
+        is_draining: false.into(),
+    }))
+}
+
 impl Core {
-    fn new(
-        mailbox: Arc<Mailbox>,
-        shared: Arc<Shared>,
-        io: &Rc<Io>,
-        (counters, log, is_straight): (Rc<Counters>, Option<LogWriter>, bool),
-    ) -> io::Result<Self> {
-        let store = Arc::clone(shared.store());
-        let reader = store.reader().ok_or(io::ErrorKind::OutOfMemory)?;
-        let origins = Arc::clone(shared.origins());
-        let mut seed = [0; 8];
-        if getrandom::fill(&mut seed).is_err() {
-            seed = io.clock().micros().to_ne_bytes();
-        }
-        let work = Rc::new(Work {
-            io: Rc::clone(io),
-            store,
-            reader,
-            counters: Rc::clone(&counters),
-            settings: Rc::new(Settings::clone(&shared.settings())).into(),
-            origin: OriginSide::new(Rc::clone(io), counters, origins),
-            log: log.into(),
-            notices: shared.notices(),
-            ids: RequestIds::new(u64::from_ne_bytes(seed)),
-            is_straight,
-            is_draining: false.into(),
-        });
-        Ok(Core {
+    fn new(mailbox: Arc<Mailbox>, shared: Arc<Shared>, work: Rc<Work>) -> Self {
+        Core {
             clients: Clients::new(work),
             accepting: Accepting::default(),
             mailbox,
             shared,
             reclaim_at: 0,
             drain_until: None,
-        })
+        }
     }
 
     fn io(&self) -> &Rc<Io> {

@@ -5,15 +5,14 @@
 //! the result.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
-use caching::{encode_validation_fields, has_validator};
-use store::{ContentReader, Landing, Leader, Stored};
-use wire::{Framing, Known, Method, Version};
+use caching::{encode_validation_fields, has_validator, is_stored_field};
+use store::{Admitted, ContentReader, Landing, Leader, Stored};
+use wire::{Framing, Known, Method, ResponseHead, Version};
 
+use super::link::{Fetched, Link, Teller};
 use super::request::Request;
 use super::status::{Forwarded, Handling};
 use super::work::Work;
@@ -38,118 +37,54 @@ pub(crate) struct Errand {
     pub(crate) content: Option<ContentReader>,
 }
 
-/// What a fetch came to.
-pub(crate) enum Fetched {
-    /// A response, stored or passing through; the reader is attached from its first byte.
-    Response { stored: Arc<Stored>, reader: Option<ContentReader>, handling: Handling },
-    /// The origin switched protocols: its connection is a tunnel from here on.
-    Switched(Box<Incoming>),
-}
-
-/// Between a fetch and the one who ordered it.
-#[derive(Default)]
-pub(crate) struct Link {
-    state: RefCell<State>,
-}
-
-#[derive(Default)]
-struct State {
-    interim: VecDeque<Vec<u8>>,
-    outcome: Option<Result<Fetched, Reason>>,
-    waker: Option<Waker>,
-}
-
-/// What a fetch has to tell.
-pub(crate) enum News {
-    /// An interim response (1xx), encoded.
-    Interim(Vec<u8>),
-    /// The final outcome.
-    Outcome(Result<Fetched, Reason>),
-}
-
-impl Link {
-    fn tell(&self, change: impl FnOnce(&mut State)) {
-        let mut state = self.state.borrow_mut();
-        change(&mut state);
-        if let Some(waker) = state.waker.take() {
-            waker.wake();
-        }
-    }
-
-    /// The next that the fetch has to tell; the outcome comes last and once.
-    pub(crate) fn poll_news(&self, cx: &Context<'_>) -> Poll<News> {
-        let mut state = self.state.borrow_mut();
-        if let Some(interim) = state.interim.pop_front() {
-            return Poll::Ready(News::Interim(interim));
-        }
-        if let Some(outcome) = state.outcome.take() {
-            return Poll::Ready(News::Outcome(outcome));
-        }
-        state.waker = Some(cx.waker().clone());
-        Poll::Pending
-    }
-}
-
-/// Tells the worst if the fetch's task is lost.
-struct Teller(Rc<Link>);
-
-impl Drop for Teller {
-    fn drop(&mut self) {
-        self.0.tell(|state| {
-            state.outcome.get_or_insert(Err(Reason::Panicked));
-        });
-    }
-}
-
 /// Starts a fetch on this worker.
 pub(crate) fn start(work: &Rc<Work>, errand: Errand) -> Rc<Link> {
     let link = Rc::new(Link::default());
-    let teller = Teller(Rc::clone(&link));
-    let owned = Rc::clone(work);
-    work.io.spawn(async move {
-        let fetch = Fetch { work: owned, link: teller };
-        fetch.run(errand).await;
-    });
+    let Errand { request, why, stale, leader, content } = errand;
+    let fetch = Fetch { work: Rc::clone(work), teller: Teller::new(&link), request, why };
+    work.io.spawn(fetch.run(stale, leader, content));
     link
 }
 
 struct Fetch {
     work: Rc<Work>,
-    link: Teller,
+    teller: Teller,
+    request: Rc<Request>,
+    why: Forwarded,
 }
 
 impl Fetch {
-    fn tell(&self, outcome: Result<Fetched, Reason>) {
-        self.link.0.tell(|state| state.outcome = Some(outcome));
-    }
-
-    async fn run(self, errand: Errand) {
-        let Errand { request, why, stale, mut leader, content } = errand;
+    async fn run(
+        self,
+        stale: Option<Arc<Stored>>,
+        leader: Option<Leader>,
+        content: Option<ContentReader>,
+    ) {
         let content = content.map(|content| Rc::new(RefCell::new(content)));
         // A 304 to a condition of the client's says nothing about what has no validator.
         let mut stale = stale.filter(|stored| has_validator(stored.head.fields()));
         loop {
-            let generation = self.work.store.generation(&request.key);
+            let generation = self.work.store.generation(&self.request.key);
             let is_leader = leader.is_some();
-            let incoming = {
+            let forwarded = {
                 let _at = self.work.at(Hop::Forward);
-                self.forward(&request, stale.as_deref(), content.clone(), is_leader).await
+                self.forward(stale.as_deref(), content.clone(), is_leader).await
             };
-            let incoming = match incoming {
+            let incoming = match forwarded {
                 Ok(incoming) => incoming,
                 Err(reason) => {
                     if let Some(leader) = leader {
                         leader.land(Landing::Failed(reason as u16));
                     }
-                    return self.tell(Err(reason));
+                    return self.teller.outcome(Err(reason));
                 }
             };
             if incoming.head().status() == 101 {
-                return self.tell(Ok(Fetched::Switched(Box::new(incoming))));
+                return self.teller.outcome(Ok(Fetched::Switched(Box::new(incoming))));
             }
-            self.invalidate(&request, &incoming);
+            self.invalidate(&incoming);
             if let Some(old) = stale.take_if(|_| incoming.head().status() == 304) {
-                match self.freshen(&request, &old, incoming, (generation, why)).await {
+                match self.freshen(&old, incoming, generation).await {
                     Some(freshened) => {
                         if let Some(leader) = leader {
                             leader.land(landing(&freshened, &self.work));
@@ -163,17 +98,17 @@ impl Fetch {
             if let Some(old) = stale.filter(|_| supersedes(incoming.head().status())) {
                 self.work.store.remove(&old);
             }
-            return self.admit(&request, incoming, (generation, why), leader.take()).await;
+            return self.admit(incoming, generation, leader).await;
         }
     }
 
     async fn forward(
         &self,
-        request: &Request,
         stale: Option<&Stored>,
         content: Option<Rc<RefCell<ContentReader>>>,
         is_leader: bool,
     ) -> Result<Incoming, Reason> {
+        let request = &self.request;
         let head = request.head();
         // RFC 9110 section 7.8: an Upgrade of HTTP/1.0 is ignored.
         let asks_upgrade = head.version() == Version::Http11
@@ -184,10 +119,16 @@ impl Fetch {
             encode_validation_fields(stale.head.fields(), &mut lines);
             lines
         });
-        let encode = |origin: &Origin| {
-            encode_for(request, origin, (validation.as_deref(), is_leader, asks_upgrade))
+        let outbound = Outbound {
+            request,
+            validation: validation.as_deref(),
+            drops_conditions: is_leader,
+            asks_upgrade,
         };
-        let interim = |bytes: Vec<u8>| self.link.0.tell(|state| state.interim.push_back(bytes));
+        let encode = |origin: &Origin| outbound.encode(origin);
+        let interim = |head: Option<ResponseHead<'_>>| {
+            self.teller.interim(encode_interim(head, request));
+        };
         let outgoing = Outgoing {
             method: head.method(),
             encode: &encode,
@@ -196,13 +137,15 @@ impl Fetch {
             expects_continue: awaits_continue(request),
             asks_upgrade,
             interim: &interim,
+            terms: terms(request),
         };
         let destination = destination(request, &self.work);
-        forward(&self.work.origin, &destination, &outgoing, &terms(request)).await
+        forward(&self.work.origin, &destination, &outgoing).await
     }
 
     /// Drops what an unsafe request has changed from the store.
-    fn invalidate(&self, request: &Request, incoming: &Incoming) {
+    fn invalidate(&self, incoming: &Incoming) {
+        let request = &self.request;
         let count = invalidate(&self.work.store, request.head(), incoming.head(), |sibling| {
             let mut key = Vec::new();
             match sibling {
@@ -217,18 +160,19 @@ impl Fetch {
     /// Takes a 304 in. `None` if it did not freshen anything.
     async fn freshen(
         &self,
-        request: &Request,
         old: &Arc<Stored>,
         incoming: Incoming,
-        (generation, why): (u64, Forwarded),
+        generation: u64,
     ) -> Option<Arc<Stored>> {
+        let (request, why) = (&self.request, self.why);
         self.work.counters.add(Counter::Validations, 1);
         let arrived = arrived(request, &incoming, generation);
         let freshened = freshen(&self.work.store, old, &arrived, &request.settings);
         if let Freshened::Updated(stored) = &freshened {
             self.work.counters.add(Counter::Freshened, 1);
             let handling = Handling::Origin { why, status: 304, is_stored: false, rule: None };
-            self.tell(Ok(Fetched::Response { stored: Arc::clone(stored), reader: None, handling }));
+            let stored = Arc::clone(stored);
+            self.teller.outcome(Ok(Fetched::Response { stored, reader: None, handling }));
         }
         // A 304 has no content; this only gives its connection back.
         let (writer, _reader) = self.work.store.pipe();
@@ -243,40 +187,30 @@ impl Fetch {
     }
 
     /// Takes a response in, tells everybody, and moves its content.
-    async fn admit(
-        self,
-        request: &Request,
-        incoming: Incoming,
-        (generation, why): (u64, Forwarded),
-        leader: Option<Leader>,
-    ) {
+    async fn admit(self, incoming: Incoming, generation: u64, leader: Option<Leader>) {
+        let Fetch { work, teller, request, why } = self;
         let may_store = match why {
             Forwarded::Bypass(rule) => Err(rule),
             _ => Ok(()),
         };
         let (admitted, rule) = {
-            let _at = self.work.at(Hop::Admit);
-            let arrived = arrived(request, &incoming, generation);
+            let _at = work.at(Hop::Admit);
+            let arrived = arrived(&request, &incoming, generation);
             let key = request.key.clone();
-            admit(&self.work.store, key, &arrived, &request.settings, may_store)
+            admit(&work.store, key, &arrived, &request.settings, may_store)
         };
         let is_stored = admitted.stored.is_indexed();
         if is_stored {
-            self.work.counters.add(Counter::Stored, 1);
+            work.counters.add(Counter::Stored, 1);
         }
         if let Some(leader) = leader {
-            leader.land(landing(&admitted.stored, &self.work));
+            leader.land(landing(&admitted.stored, &work));
         }
         let status = incoming.head().status();
         let handling = Handling::Origin { why, status, is_stored, rule };
-        self.tell(Ok(Fetched::Response {
-            stored: admitted.stored,
-            reader: admitted.reader,
-            handling,
-        }));
-        let work = Rc::clone(&self.work);
-        drop(self);
-        let ended = pump(&work.origin, incoming, admitted.writer, &terms(request)).await;
+        let Admitted { stored, writer, reader } = admitted;
+        teller.outcome(Ok(Fetched::Response { stored, reader, handling }));
+        let ended = pump(&work.origin, incoming, writer, &terms(&request)).await;
         // Who stopped reading has counted that, or got the 304 that spared the content.
         if let Err(reason) = ended
             && reason != Reason::ClientGone
@@ -315,6 +249,21 @@ fn terms(request: &Request) -> Terms {
     Terms { timeouts: request.settings.config.timeouts, heads: request.settings.config.heads }
 }
 
+/// An interim response as it goes on: its end-to-end fields and Via; or our own 100.
+fn encode_interim(head: Option<ResponseHead<'_>>, request: &Request) -> Vec<u8> {
+    let mut out = Vec::new();
+    wire::encode_status_line(&mut out, head.map_or(100, ResponseHead::status));
+    if let Some(head) = head {
+        let fields = head.fields();
+        for field in fields.iter().filter(|field| is_stored_field(*field, fields)) {
+            wire::encode_field(&mut out, field.name, field.value);
+        }
+        out.extend_from_slice(request.settings.via_line(head.version()).as_bytes());
+    }
+    out.extend_from_slice(b"\r\n");
+    out
+}
+
 /// The origins that may answer, in the order in which they are tried.
 fn destination(request: &Request, work: &Work) -> Destination {
     match &request.site().listener.role {
@@ -339,14 +288,53 @@ fn destination(request: &Request, work: &Work) -> Destination {
     }
 }
 
-/// The request head for one origin.
-fn encode_for(
-    request: &Request,
-    origin: &Origin,
-    (validation, is_leader, asks_upgrade): (Option<&[u8]>, bool, bool),
-) -> Vec<u8> {
+/// A request as it goes out, whichever origin takes it.
+struct Outbound<'a> {
+    request: &'a Request,
+    /// Conditional fields that validate a stored response.
+    validation: Option<&'a [u8]>,
+    /// The whole response is wanted, whatever the client has.
+    drops_conditions: bool,
+    asks_upgrade: bool,
+}
+
+impl Outbound<'_> {
+    /// The request head for one origin.
+    fn encode(&self, origin: &Origin) -> Vec<u8> {
+        let request = self.request;
+        let head = request.head();
+        let settings = &request.settings;
+        let host = host_for(request, origin);
+        let is_reverse = matches!(request.site().listener.role, Role::Reverse(_));
+        let mut path_query = Vec::new();
+        crate::policy::key::append_path_query(head, &mut path_query);
+        let counts_down = matches!(head.method(), Method::Trace | Method::Options);
+        let relay = Relay {
+            request: head,
+            path_query: &path_query,
+            host: host.as_bytes(),
+            via_line: settings.via_line(head.version()),
+            request_id: &request.id,
+            validation: self.validation,
+            drops_conditions: self.drops_conditions,
+            forwarding: is_reverse.then(|| Forwarding {
+                peer: request.peer.ip(),
+                is_trusted: settings.trusts(request.peer.ip()),
+                authority: head.authority(),
+            }),
+            asks_upgrade: self.asks_upgrade,
+            max_forwards: max_forwards(head).filter(|_| counts_down).map(|count| count - 1),
+            passes_expect: awaits_continue(request) && !origin.is_http10(),
+        };
+        let mut out = Vec::with_capacity(head.bytes().len() + 256);
+        encode_request(&relay, &mut out);
+        out
+    }
+}
+
+/// The Host that an origin is told (RFC 9110 section 7.2).
+fn host_for(request: &Request, origin: &Origin) -> String {
     let head = request.head();
-    let settings = &request.settings;
     let own_host = || match origin.port {
         80 => origin.host.clone(),
         port => format!("{}:{port}", origin.host),
@@ -359,31 +347,7 @@ fn encode_for(
         },
         Role::Forward(_) => head.authority().map(host_text),
     };
-    let host = host.unwrap_or_else(own_host);
-    let is_reverse = matches!(request.site().listener.role, Role::Reverse(_));
-    let mut path_query = Vec::new();
-    crate::policy::key::append_path_query(head, &mut path_query);
-    let counts_down = matches!(head.method(), Method::Trace | Method::Options);
-    let relay = Relay {
-        request: head,
-        path_query: &path_query,
-        host: host.as_bytes(),
-        via_line: settings.via_line(head.version()),
-        request_id: &request.id,
-        validation,
-        drops_conditions: is_leader,
-        forwarding: is_reverse.then(|| Forwarding {
-            peer: request.peer.ip(),
-            is_trusted: settings.trusts(request.peer.ip()),
-            authority: head.authority(),
-        }),
-        asks_upgrade,
-        max_forwards: max_forwards(head).filter(|_| counts_down).map(|count| count - 1),
-        passes_expect: awaits_continue(request) && !origin.is_http10(),
-    };
-    let mut out = Vec::with_capacity(head.bytes().len() + 256);
-    encode_request(&relay, &mut out);
-    out
+    host.unwrap_or_else(own_host)
 }
 
 /// Whether a request has content that has to be sent.

@@ -24,25 +24,23 @@ pub(crate) struct Request {
     pub(crate) id: String,
 }
 
+/// Whence a request came, and when.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) peer: Peer,
+    pub(crate) settings: Rc<Settings>,
+    /// Number of the site whose listener took the connection.
+    pub(crate) site: usize,
+    /// Microseconds of the clock when the head was complete.
+    pub(crate) started: u64,
+}
+
 impl Request {
     /// Copies a head out of its buffer.
-    pub(crate) fn new(
-        bytes: &[u8],
-        spans: RequestSpans,
-        (peer, settings, site): (Peer, Rc<Settings>, usize),
-        key: &[u8],
-        started: u64,
-    ) -> Self {
-        Request {
-            bytes: bytes.into(),
-            spans,
-            peer,
-            settings,
-            site,
-            key: Key::new(key),
-            started,
-            id: String::new(),
-        }
+    pub(crate) fn new(bytes: &[u8], spans: RequestSpans, key: &[u8], arrival: Arrival) -> Self {
+        let Arrival { peer, settings, site, started } = arrival;
+        let (key, id) = (Key::new(key), String::new());
+        Request { bytes: bytes.into(), spans, peer, settings, site, key, started, id }
     }
 
     pub(crate) fn head(&self) -> RequestHead<'_> {

@@ -8,7 +8,6 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use caching::Moment;
 use store::ContentReader;
@@ -20,10 +19,10 @@ use super::connect::{Destination, connect};
 use super::connection::OriginConnection;
 use super::registry::{Origin, SlotGuard};
 use super::resolve::millis;
-use super::upload::{Upload, send_content};
+use super::upload::{Upload, alongside, send_content};
 use crate::base::limits;
 use crate::base::{Counter, Reason, Retry};
-use crate::config::Timeouts;
+use crate::config::{AddressRule, Timeouts};
 use crate::io::Sleep;
 
 /// A request on its way out.
@@ -36,8 +35,9 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) framing: Framing,
     pub(crate) expects_continue: bool,
     pub(crate) asks_upgrade: bool,
-    /// Takes interim responses (1xx), encoded.
-    pub(crate) interim: &'a dyn Fn(Vec<u8>),
+    /// Takes interim responses (1xx); `None` is our own 100 for an origin that knows none.
+    pub(crate) interim: &'a dyn Fn(Option<ResponseHead<'_>>),
+    pub(crate) terms: Terms,
 }
 
 /// Settings of one request's way to the origin.
@@ -85,8 +85,8 @@ pub(crate) async fn forward(
     side: &OriginSide,
     destination: &Destination,
     outgoing: &Outgoing<'_>,
-    terms: &Terms,
 ) -> Result<Incoming, Reason> {
+    let way = Way { side, rule: &destination.rule, outgoing };
     let mut failure = Reason::NoOrigin;
     let mut is_retry = false;
     for origin in &destination.origins {
@@ -94,13 +94,13 @@ pub(crate) async fn forward(
             return Err(Reason::LengthRequired);
         }
         let slot = wait_for_slot(side, origin).await?;
-        let mut attempt = attempt(side, origin, destination, outgoing, (terms, is_retry)).await;
+        let mut attempt = way.attempt(origin, is_retry).await;
         if let Err(Attempt::Failed(failed)) = &attempt
             && may_retry(failed, outgoing, is_retry)
         {
             side.counters.add(Counter::OriginRetries, 1);
             is_retry = true;
-            attempt = self::attempt(side, origin, destination, outgoing, (terms, true)).await;
+            attempt = way.attempt(origin, true).await;
         }
         match attempt {
             Ok(answer) => return Ok(answer.with_slot(slot)),
@@ -136,33 +136,6 @@ async fn wait_for_slot(side: &OriginSide, origin: &Arc<Origin>) -> Result<SlotGu
     }
 }
 
-async fn attempt(
-    side: &OriginSide,
-    origin: &Arc<Origin>,
-    destination: &Destination,
-    outgoing: &Outgoing<'_>,
-    (terms, fresh_only): (&Terms, bool),
-) -> Result<Answer, Attempt> {
-    let idle = match fresh_only {
-        true => None,
-        false => side.take_idle(origin, outgoing.method.is_idempotent()),
-    };
-    let connection = match idle {
-        Some(connection) => {
-            side.counters.add(Counter::OriginReuses, 1);
-            connection
-        }
-        None => connect(side, origin, &destination.rule, &terms.timeouts)
-            .await
-            .map_err(Attempt::Unconnected)?,
-    };
-    origin.requests.fetch_add(1, Ordering::Relaxed);
-    send_and_wait(side, Rc::new(connection), outgoing, terms).await.map_err(|failed| {
-        origin.failures.fetch_add(1, Ordering::Relaxed);
-        Attempt::Failed(failed)
-    })
-}
-
 /// An answer without its slot yet.
 struct Answer {
     connection: Rc<OriginConnection>,
@@ -188,64 +161,126 @@ impl Answer {
     }
 }
 
-async fn send_and_wait(
-    side: &OriginSide,
-    connection: Rc<OriginConnection>,
-    outgoing: &Outgoing<'_>,
-    terms: &Terms,
-) -> Result<Answer, Failed> {
-    let head = (outgoing.encode)(connection.origin());
-    let requested = side.io.clock().moment();
-    let silence = millis(terms.timeouts.silence);
-    let sent = connection.stream().write_all(&head, silence).await;
-    sent.map_err(|error| Failed::before_answer(write_reason(&error)))?;
-    side.counters.add(Counter::BytesToOrigins, head.len() as u64);
-    if outgoing.expects_continue && connection.origin().is_http10() {
-        // It will not say 100 by itself (RFC 9110 section 10.1.1).
-        (outgoing.interim)(b"HTTP/1.1 100 Continue\r\n\r\n".to_vec());
-    }
-    connection.stream().set_deadline_in(millis(terms.timeouts.first_byte));
-    let mut upload = outgoing.content.as_ref().map(|content| {
-        let content = Rc::clone(content);
-        send_content(Rc::clone(&connection), content, outgoing, &terms.timeouts)
-    });
-    let mut reading = Reading { buffer: Vec::new(), spans: ResponseSpans::default(), interims: 0 };
-    let head_len = loop {
-        let head_len =
-            read_head(side, &connection, &mut reading, &mut upload, (outgoing, terms)).await?;
-        let head = reading.spans.head(&reading.buffer);
-        if !head.is_interim() {
-            break head_len;
-        }
-        if head.status() == 101 {
-            if outgoing.asks_upgrade {
-                break head_len;
+/// One request's way to an origin.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    side: &'a OriginSide,
+    rule: &'a AddressRule,
+    outgoing: &'a Outgoing<'a>,
+}
+
+impl Way<'_> {
+    /// Sends the request once, over an idle connection if there is one and `is_fresh` does not ask
+    /// for a new one.
+    async fn attempt(self, origin: &Arc<Origin>, is_fresh: bool) -> Result<Answer, Attempt> {
+        let Way { side, rule, outgoing } = self;
+        let idle = match is_fresh {
+            true => None,
+            false => side.take_idle(origin, outgoing.method.is_idempotent()),
+        };
+        let connection = match idle {
+            Some(connection) => {
+                side.counters.add(Counter::OriginReuses, 1);
+                connection
             }
-            return Err(reading.failed(Reason::OriginSwitchedUnasked));
+            None => connect(side, origin, rule, &outgoing.terms.timeouts)
+                .await
+                .map_err(Attempt::Unconnected)?,
+        };
+        self.send_and_wait(Rc::new(connection)).await.map_err(Attempt::Failed)
+    }
+
+    async fn send_and_wait(self, connection: Rc<OriginConnection>) -> Result<Answer, Failed> {
+        let Way { side, outgoing, .. } = self;
+        let timeouts = &outgoing.terms.timeouts;
+        let head = (outgoing.encode)(connection.origin());
+        let requested = side.io.clock().moment();
+        let sent = connection.stream().write_all(&head, millis(timeouts.silence)).await;
+        sent.map_err(|error| Failed::before_answer(write_reason(&error)))?;
+        side.counters.add(Counter::BytesToOrigins, head.len() as u64);
+        if outgoing.expects_continue && connection.origin().is_http10() {
+            // It will not say 100 by itself (RFC 9110 section 10.1.1).
+            (outgoing.interim)(None);
         }
-        reading.interims += 1;
-        if reading.interims > limits::INTERIM_RESPONSES {
-            return Err(reading.failed(Reason::OriginGarbage));
+        connection.stream().set_deadline_in(millis(timeouts.first_byte));
+        let mut upload = outgoing.content.as_ref().map(|content| {
+            send_content(Rc::clone(&connection), Rc::clone(content), outgoing, timeouts)
+        });
+        let mut reading = Reading::default();
+        let head_len = self.read_final_head(&connection, &mut reading, &mut upload).await?;
+        let head = reading.spans.head(&reading.buffer);
+        side.counters.add(Counter::Repairs, u64::from(head.repairs()));
+        connection.origin().learn_version(head.version() == wire::Version::Http10);
+        connection.stream().clear_deadline();
+        let received = side.io.clock().moment();
+        Ok(Answer { connection, reading, head_len, requested, received, upload })
+    }
+
+    /// Reads heads until one is final, or switches protocols as was asked.
+    async fn read_final_head(
+        self,
+        connection: &OriginConnection,
+        reading: &mut Reading,
+        upload: &mut Option<Upload>,
+    ) -> Result<usize, Failed> {
+        let outgoing = self.outgoing;
+        loop {
+            let head_len = self.read_head(connection, reading, upload).await?;
+            let head = reading.spans.head(&reading.buffer);
+            if !head.is_interim() || (head.status() == 101 && outgoing.asks_upgrade) {
+                return Ok(head_len);
+            }
+            if head.status() == 101 {
+                return Err(reading.failed(Reason::OriginSwitchedUnasked));
+            }
+            if reading.interims >= limits::INTERIM_RESPONSES {
+                return Err(reading.failed(Reason::OriginGarbage));
+            }
+            (outgoing.interim)(Some(head));
+            if upload.is_some() {
+                // Perhaps it has only now asked for the content.
+                let first_byte = millis(outgoing.terms.timeouts.first_byte);
+                connection.stream().set_deadline_in(first_byte);
+            }
+            reading.next_head(head_len);
         }
-        (outgoing.interim)(encode_interim(head));
-        if upload.is_some() {
-            // Perhaps it has only now asked for the content.
-            connection.stream().set_deadline_in(millis(terms.timeouts.first_byte));
+    }
+
+    /// Reads until a head is complete, while request content goes out beside it.
+    async fn read_head(
+        self,
+        connection: &OriginConnection,
+        reading: &mut Reading,
+        upload: &mut Option<Upload>,
+    ) -> Result<usize, Failed> {
+        let Way { side, outgoing, .. } = self;
+        loop {
+            let Reading { buffer, spans, .. } = reading;
+            match decode_response(buffer, spans, outgoing.method, &outgoing.terms.heads) {
+                Ok(Decoded::Complete { head_len }) => return Ok(head_len),
+                Ok(Decoded::Partial) => {}
+                Err(refusal) => return Err(reading.failed(Reason::of_response(refusal))),
+            }
+            let more = connection.stream().read_more(&mut reading.buffer);
+            let read = alongside(upload, more).await;
+            match read.map_err(|reason| reading.failed(reason))? {
+                Ok(0) => return Err(reading.failed(Reason::OriginClosedEarly)),
+                Ok(count) => side.counters.add(Counter::BytesFromOrigins, count as u64),
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    return Err(reading.failed(Reason::OriginHeadTimeout));
+                }
+                Err(_) => return Err(reading.failed(Reason::OriginReset)),
+            }
         }
-        reading.drop_head(head_len);
-    };
-    let head = reading.spans.head(&reading.buffer);
-    side.counters.add(Counter::Repairs, u64::from(head.repairs()));
-    connection.origin().learn_version(head.version() == wire::Version::Http10);
-    connection.stream().clear_deadline();
-    let received = side.io.clock().moment();
-    Ok(Answer { connection, reading, head_len, requested, received, upload })
+    }
 }
 
 /// Bytes of a response as far as they have come.
+#[derive(Default)]
 struct Reading {
     buffer: Vec<u8>,
     spans: ResponseSpans,
+    /// Interim heads so far.
     interims: usize,
 }
 
@@ -254,51 +289,12 @@ impl Reading {
         Failed { reason, answer_begun: !self.buffer.is_empty() || self.interims > 0 }
     }
 
-    fn drop_head(&mut self, head_len: usize) {
+    /// An interim head was passed on; another follows.
+    fn next_head(&mut self, head_len: usize) {
+        self.interims += 1;
         self.buffer.drain(..head_len);
         self.spans.clear();
     }
-}
-
-/// Reads until a head is complete, while request content goes out beside it.
-async fn read_head(
-    side: &OriginSide,
-    connection: &Rc<OriginConnection>,
-    reading: &mut Reading,
-    upload: &mut Option<Upload>,
-    (outgoing, terms): (&Outgoing<'_>, &Terms),
-) -> Result<usize, Failed> {
-    loop {
-        let decoded =
-            decode_response(&mut reading.buffer, &mut reading.spans, outgoing.method, &terms.heads);
-        match decoded {
-            Ok(Decoded::Complete { head_len }) => return Ok(head_len),
-            Ok(Decoded::Partial) => {}
-            Err(refusal) => return Err(reading.failed(Reason::of_response(refusal))),
-        }
-        let more = connection.stream().read_more(&mut reading.buffer);
-        let read = super::upload::alongside(upload, more).await;
-        match read.map_err(|reason| reading.failed(reason))? {
-            Ok(0) => return Err(reading.failed(Reason::OriginClosedEarly)),
-            Ok(count) => side.counters.add(Counter::BytesFromOrigins, count as u64),
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                return Err(reading.failed(Reason::OriginHeadTimeout));
-            }
-            Err(_) => return Err(reading.failed(Reason::OriginReset)),
-        }
-    }
-}
-
-/// An interim response as it goes on: its end-to-end fields only.
-fn encode_interim(head: ResponseHead<'_>) -> Vec<u8> {
-    let mut out = Vec::new();
-    wire::encode_status_line(&mut out, head.status());
-    let fields = head.fields();
-    for field in fields.iter().filter(|field| caching::is_stored_field(*field, fields)) {
-        wire::encode_field(&mut out, field.name, field.value);
-    }
-    out.extend_from_slice(b"\r\n");
-    out
 }
 
 fn write_reason(error: &io::Error) -> Reason {

@@ -26,7 +26,6 @@ pub(crate) struct Origin {
     /// Connections that are open, in work or idle.
     pub(crate) open: AtomicU64,
     pub(crate) idle: AtomicU64,
-    pub(crate) requests: AtomicU64,
     pub(crate) failures: AtomicU64,
 }
 
@@ -47,7 +46,6 @@ impl Origin {
             is_http10: AtomicBool::new(false),
             open: AtomicU64::new(0),
             idle: AtomicU64::new(0),
-            requests: AtomicU64::new(0),
             failures: AtomicU64::new(0),
         }
     }

@@ -210,7 +210,8 @@ fn rfc9110_7_6_1_fields_of_the_origins_connection_stay_behind() {
         origin.connection(|c| {
             c.expect_head();
             c.send(
-                "HTTP/1.1 200 OK\r\nConnection: X-Hop, Cache-Control, Content-Length, keep-alive\r\n\
+                "HTTP/1.1 200 OK\r\n\
+                 Connection: X-Hop, Cache-Control, Content-Length, keep-alive\r\n\
                  X-Hop: 1\r\nKeep-Alive: timeout=9\r\nProxy-Connection: keep-alive\r\nTE: x\r\n\
                  Upgrade: h2c\r\nProxy-Authenticate: Basic\r\nX-End: 2\r\n\
                  Cache-Control: no-store\r\nContent-Length: 2\r\n\r\nok",
@@ -272,7 +273,8 @@ fn rfc9112_5_faults_of_a_head_are_repaired_and_counted() {
         origin.connection(|c| {
             c.expect_head();
             c.send(
-                "HTTP/1.1 200 OK\r\nBare: line feed\nSpaced \t: colon\r\nFolded: over\r\n \t two\r\n\
+                "HTTP/1.1 200 OK\r\n\
+                 Bare: line feed\nSpaced \t: colon\r\nFolded: over\r\n \t two\r\n\
                  Content-Length: 2\r\n\r\nok",
             );
             c.expect_end();

@@ -314,6 +314,14 @@ fn take_all_slots(
         .unzip()
 }
 
+/// A request that has to wait for a slot, and does.
+fn one_more(proxy: &Running) -> ScriptedClient {
+    let mut client = proxy.client();
+    client.send("GET /last HTTP/1.1\r\nHost: a\r\n\r\n");
+    proxy.until("it waits", |proxy| proxy.gauge(Gauge::HopForward) == 1 + SLOTS as u64);
+    client
+}
+
 #[test]
 fn requests_beyond_the_slots_of_an_origin_wait_for_one() {
     each_path(|bed| {
@@ -321,10 +329,7 @@ fn requests_beyond_the_slots_of_an_origin_wait_for_one() {
         let address = listener.local_addr().expect("an address");
         let proxy = bed.gateway_to(&[address]);
         let (mut clients, mut working) = take_all_slots(&proxy, &listener);
-        let mut last = proxy.client();
-        last.send("GET /last HTTP/1.1\r\nHost: a\r\n\r\n");
-        let sessions = || proxy.gauge(Gauge::HopForward);
-        proxy.until("the last one waits", |_| sessions() == 1 + SLOTS as u64);
+        let mut last = one_more(&proxy);
         assert_eq!(proxy.count(Counter::OriginConnects), SLOTS as u64);
         let mut first = working.remove(0);
         first.write_all(ANSWER.as_bytes()).expect("an answer");
@@ -345,8 +350,7 @@ fn a_wait_for_a_slot_ends_after_thirty_seconds() {
         let bed = bed.with(|config| config.timeouts.first_byte = Duration::from_secs(1 << 30));
         let proxy = bed.gateway_to(&[address]);
         let (_clients, working) = take_all_slots(&proxy, &listener);
-        let mut last = proxy.client();
-        last.send("GET /last HTTP/1.1\r\nHost: a\r\n\r\n");
+        let mut last = one_more(&proxy);
         proxy.until("the wait is over", |proxy| {
             proxy.pass(1);
             proxy.reasons(Reason::SlotsExhausted) == 1
