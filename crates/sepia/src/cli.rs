@@ -123,7 +123,7 @@ fn show_load_error(error: &LoadError) -> ExitCode {
 
 /// Starts the proxy, says so, and waits until it has been told to end.
 fn start(config: Config, reload_from: Option<PathBuf>) -> ExitCode {
-    let mut builder = Proxy::builder(config).with_control();
+    let mut builder = Proxy::builder(config).with_control().with_notices();
     if let Some(path) = reload_from {
         builder = builder.reload_from(path);
     }

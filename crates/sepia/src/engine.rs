@@ -32,6 +32,8 @@ pub(crate) struct Start {
     pub(crate) reload_from: Option<PathBuf>,
     /// Whether there is a control socket where the configuration names none.
     pub(crate) has_control: bool,
+    /// Whether notices for an operator go to standard error.
+    pub(crate) has_notices: bool,
     pub(crate) clock: Clock,
     /// Answers are made straight from the readiness event where they can be.
     pub(crate) is_straight: bool,
@@ -85,6 +87,7 @@ impl Engine {
             listeners,
             clock: start.clock.clone(),
             reload_from: start.reload_from,
+            has_notices: start.has_notices,
         }));
         let admin = start_admin(&settings.config, start.has_control, &shared)?;
         let mut threads = Vec::new();

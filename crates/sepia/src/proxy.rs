@@ -46,6 +46,14 @@ impl Builder {
         self
     }
 
+    /// Tells an operator on standard error of what goes wrong: a line for each reason that asks
+    /// for it, at most one in ten seconds.
+    #[must_use]
+    pub fn with_notices(mut self) -> Self {
+        self.start.has_notices = true;
+        self
+    }
+
     /// Takes all time from this clock.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
@@ -87,6 +95,7 @@ impl Proxy {
                 config,
                 reload_from: None,
                 has_control: false,
+                has_notices: false,
                 clock: Clock::default(),
                 is_straight: true,
                 log_to: None,

@@ -26,6 +26,7 @@ pub(super) struct Parts {
     pub(super) listeners: Listeners,
     pub(super) clock: Clock,
     pub(super) reload_from: Option<PathBuf>,
+    pub(super) has_notices: bool,
 }
 
 /// The part of a running proxy that every thread may touch.
@@ -71,7 +72,7 @@ impl Shared {
             cut: AtomicU64::new(0),
             admin: OnceLock::new(),
             // Without its thread notices are lost, and the proxy works all the same.
-            notices: Notices::to_stderr().ok().map(Arc::new),
+            notices: parts.has_notices.then(Notices::to_stderr).and_then(Result::ok).map(Arc::new),
         };
         if let Some(cap) = low_backlog_cap() {
             shared.say(
