@@ -16,6 +16,7 @@ pub mod size;
 pub use answer::LocalAnswer;
 pub use counters::{Counter, CounterReader, Counters, Gauge, Snapshot};
 pub use duration::Period;
+pub(crate) use duration::millis;
 pub use hop::Hop;
 pub use reason::{Level, Reason, Retry, Source};
 pub use size::ByteSize;

@@ -7,7 +7,7 @@ use std::io;
 
 use tokio::join;
 
-use crate::base::{Counter, Counters, Gauge, Reason};
+use crate::base::{Counter, Counters, Gauge, Reason, limits, millis};
 use crate::io::Stream;
 
 /// The two ends of a tunnel and what was read beyond the heads.
@@ -60,7 +60,9 @@ impl Way<'_> {
         let mut passed = 0;
         loop {
             if let Err(error) = self.write(&buffer).await {
-                self.break_off(&error);
+                if self.note(&error) != Reason::TunnelIdle {
+                    self.discard(buffer).await;
+                }
                 return passed;
             }
             self.touch();
@@ -68,16 +70,29 @@ impl Way<'_> {
             self.counters.add(Counter::TunnelBytes, buffer.len() as u64);
             buffer.clear();
             match self.from.read_more(&mut buffer).await {
-                Ok(0) => {
+                Ok(count) if count > 0 => {}
+                ended => {
+                    if let Err(error) = ended
+                        && self.note(&error) != Reason::TunnelIdle
+                    {
+                        // The other side gets what was sent to it, then the end; it has a moment
+                        // to end too, and is not waited for any longer.
+                        self.to.set_deadline_in(millis(limits::LINGER));
+                    }
                     self.to.shutdown_write();
                     return passed;
                 }
-                Ok(_) => {}
-                Err(error) => {
-                    self.break_off(&error);
-                    return passed;
-                }
             }
+        }
+    }
+
+    /// Nobody takes what this side still sends: it is read for a moment and dropped, so that the
+    /// side can read what was sent to it.
+    async fn discard(&self, mut buffer: Vec<u8>) {
+        self.from.set_deadline_in(millis(limits::LINGER));
+        buffer.clear();
+        while matches!(self.from.read_more(&mut buffer).await, Ok(count) if count > 0) {
+            buffer.clear();
         }
     }
 
@@ -96,18 +111,13 @@ impl Way<'_> {
         self.to.set_deadline_in(self.idle);
     }
 
-    /// A failure of one direction ends the other too, which then fails as if its time were over:
-    /// only the first is the cause.
-    fn break_off(&self, error: &io::Error) {
-        if self.cause.get().is_none() {
-            self.cause.set(Some(match error.kind() {
-                io::ErrorKind::TimedOut => Reason::TunnelIdle,
-                _ => Reason::TunnelBroken,
-            }));
-        }
-        self.to.reset_on_close();
-        self.from.reset_on_close();
-        self.to.end();
-        self.from.end();
+    /// The reason behind a failure; the first of either direction is why the tunnel ended.
+    fn note(&self, error: &io::Error) -> Reason {
+        let reason = match error.kind() {
+            io::ErrorKind::TimedOut => Reason::TunnelIdle,
+            _ => Reason::TunnelBroken,
+        };
+        self.cause.set(self.cause.get().or(Some(reason)));
+        reason
     }
 }

@@ -155,6 +155,11 @@ impl Content {
         self.change(|filling, _| filling.waits_for_readers(cx)).unwrap_or(false)
     }
 
+    /// Whether nobody reads passing content any more; if not, the writer's waker is registered.
+    pub(crate) fn is_abandoned(&self, cx: &Context<'_>) -> bool {
+        self.change(|filling, _| filling.is_abandoned(cx)).unwrap_or(false)
+    }
+
     /// Makes room for as many bytes as `charge` has: not more than [`Append::NeedsChunk`] said.
     pub(crate) fn grow(&self, charge: Charge) {
         self.change(|filling, _| filling.grow(charge));

@@ -81,6 +81,11 @@ impl Writer {
         }
     }
 
+    /// Waits until writing on is useless: the content is not kept, and its last reader has gone.
+    pub fn poll_abandoned(&self, cx: &Context<'_>) -> Poll<Abandoned> {
+        if self.content.is_abandoned(cx) { Poll::Ready(Abandoned) } else { Poll::Pending }
+    }
+
     /// Charges the next chunk, of `most` bytes at most; `false` if readers have to pass bytes
     /// first.
     fn grow(&mut self, cx: &Context<'_>, wanted: usize, most: usize) -> bool {

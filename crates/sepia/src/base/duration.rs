@@ -11,6 +11,11 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct Period(pub Duration);
 
+/// Whole milliseconds, as the clock and the wheel count them.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Name and milliseconds of each unit, largest first.
 const UNITS: &[(&str, u64)] =
     &[("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];

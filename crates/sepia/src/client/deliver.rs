@@ -86,6 +86,13 @@ impl Pending {
         self.input.capacity() + self.output.capacity()
     }
 
+    /// Whether a head was begun and is awaited. An empty line before it is none yet
+    /// (RFC 9112 section 2.2): some clients send one behind the content of a request.
+    pub(crate) fn has_begun_head(&self) -> bool {
+        let is_blank = self.input.iter().all(|byte| matches!(byte, b'\r' | b'\n'));
+        self.phase == Phase::Serving && self.is_partial && !is_blank
+    }
+
     pub(crate) fn has_output(&self) -> bool {
         self.sent < self.output.len() || self.content.is_some()
     }
@@ -247,6 +254,9 @@ impl<'s> Sink<'s> {
                     append_end(&mut front, framing, &reader.trailers());
                     return self.deliver(&front).await;
                 }
+                Err(Aborted(code)) if code == Reason::ClientGone as u16 => {
+                    return Delivered::ClientGone;
+                }
                 Err(aborted) => {
                     // What came before the fault is the client's all the same.
                     let _ = self.deliver(&front).await;
@@ -271,14 +281,27 @@ impl<'s> Sink<'s> {
     }
 
     /// The next piece of content; an empty one if a head waits to be sent and no piece is here.
+    /// A client that has sent its end may only have closed its half: it is given its patience for
+    /// the next piece, so that an endless stream does not outlive everybody who wanted it.
     async fn next_piece(
         &self,
         reader: &mut ContentReader,
         head_waits: bool,
     ) -> Result<Option<Bytes>, Aborted> {
+        let mut has_ended = false;
         poll_fn(|cx| match reader.poll_piece(cx) {
             Poll::Pending if head_waits => Poll::Ready(Ok(Some(Bytes::new()))),
-            other => other,
+            Poll::Pending => match self.stream.poll_end(cx) {
+                Ok(true) => {
+                    if !std::mem::replace(&mut has_ended, true) {
+                        self.stream.set_deadline_in(self.patience);
+                    }
+                    Poll::Pending
+                }
+                Ok(false) => Poll::Pending,
+                Err(_) => Poll::Ready(Err(Aborted(Reason::ClientGone as u16))),
+            },
+            ready => ready,
         })
         .await
     }

@@ -17,8 +17,7 @@ use super::account::{self, Ended};
 use super::decode::{Front, decode_front, may_keep};
 use super::deliver::{Part, Pending, Phase, Span, send};
 use super::{Clients, task};
-use crate::base::limits;
-use crate::base::{Counter, Reason};
+use crate::base::{Counter, Reason, limits, millis};
 use crate::config::Settings;
 use crate::exchange::request::Arrival;
 use crate::exchange::respond::{
@@ -27,7 +26,6 @@ use crate::exchange::respond::{
 use crate::exchange::status::Handling;
 use crate::exchange::{Request, Step, begin};
 use crate::io::{Peer, SlotId, Stream};
-use crate::origin::resolve::millis;
 use crate::policy::Asked;
 
 /// The worker's buffers for the event that is being served.
@@ -154,35 +152,48 @@ impl Clients {
 
     /// A parked session's deadline has passed.
     pub(crate) fn handle_timeout(&self, id: SlotId) {
-        let Some(mut pending) = self.take_carried(id) else {
-            self.work.counters.count(Reason::IdleTimeout);
-            return self.close(id);
-        };
-        if pending.has_output() {
-            self.work.counters.count(Reason::ClientStalled);
-        } else if pending.phase == Phase::Serving && pending.is_partial {
-            let reason = Reason::HeadTimeout;
-            let now = self.work.io.clock().moment();
-            let composed = respond_refused(reason, now, &mut pending.output);
-            account::count_handling(&self.work, Handling::Local(Some(reason)));
-            let ended = Ended {
-                head: None,
-                peer: self.work.io.peer(id),
-                status: composed.status,
-                bytes: composed.length,
-                started: self.work.io.clock().micros(),
-                cache_status: &pending.output[composed.cache_status],
-                request_id: b"",
-                reason: Some(reason),
-            };
-            account::log(&self.work, &ended);
-            pending.phase = Phase::Closing;
-            let mut written = 0;
-            if pending.flush(&self.work.io, id, &mut written).is_ok_and(|done| done) {
-                self.linger(id, pending);
-                return;
+        match self.take_carried(id) {
+            Some(pending) if pending.has_output() => {
+                self.work.counters.count(Reason::ClientStalled);
+                self.recycle(pending);
+            }
+            Some(pending) if pending.has_begun_head() => {
+                return self.refuse_late_head(id, pending);
+            }
+            Some(pending) if matches!(pending.phase, Phase::Lingering { .. }) => {
+                self.recycle(pending);
+            }
+            carried => {
+                self.work.counters.count(Reason::IdleTimeout);
+                carried.into_iter().for_each(|pending| self.recycle(pending));
             }
         }
+        self.close(id);
+    }
+
+    /// Answers a head that was not finished in its time, and ends the session.
+    fn refuse_late_head(&self, id: SlotId, mut pending: Box<Pending>) {
+        let (reason, now) = (Reason::HeadTimeout, self.work.io.now());
+        let composed = respond_refused(reason, now.moment, &mut pending.output);
+        account::count_handling(&self.work, Handling::Local(Some(reason)));
+        let ended = Ended {
+            head: None,
+            peer: self.work.io.peer(id),
+            status: composed.status,
+            bytes: composed.length,
+            started: now.micros,
+            cache_status: &pending.output[composed.cache_status],
+            request_id: b"",
+            reason: Some(reason),
+        };
+        account::log(&self.work, &ended);
+        let mut written = 0;
+        let flushed = pending.flush(&self.work.io, id, &mut written);
+        self.work.counters.add(Counter::BytesToClients, written);
+        if matches!(flushed, Ok(true)) {
+            return self.linger(id, pending);
+        }
+        // Whoever takes not even this answer gets no more of our time.
         self.recycle(pending);
         self.close(id);
     }
@@ -299,15 +310,17 @@ impl Clients {
                 Fate::Park(None)
             }
             Stop::Partial(at) => {
-                let was_partial = pending.as_ref().is_some_and(|pending| pending.is_partial);
                 let mut pending = pending.unwrap_or_else(|| self.spare_pending());
+                let had_begun = at == 0 && pending.has_begun_head();
                 pending.clear();
                 pending.input.extend_from_slice(desk.input_from(at));
                 std::mem::swap(&mut pending.spans, &mut desk.spans);
                 pending.is_partial = true;
                 // The head's time runs from its first byte, however often a byte comes.
-                if !(was_partial && at == 0) {
-                    self.set_deadline(event.id, timeouts.head);
+                match (had_begun, pending.has_begun_head()) {
+                    (false, true) => self.set_deadline(event.id, timeouts.head),
+                    (_, false) => self.set_deadline(event.id, timeouts.idle),
+                    (true, true) => {}
                 }
                 Fate::Park(Some(pending))
             }

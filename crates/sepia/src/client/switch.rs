@@ -8,12 +8,11 @@ use wire::{Known, Target};
 use super::account::{self, Ended};
 use super::deliver::{Delivered, Sink};
 use super::task::{After, Serving};
-use crate::base::{Hop, Reason};
+use crate::base::{Hop, Reason, millis};
 use crate::config::{AddressRule, Role};
 use crate::exchange::status::Handling;
 use crate::io::Stream;
 use crate::origin::connect::connect;
-use crate::origin::resolve::millis;
 use crate::origin::{Incoming, OriginConnection};
 use crate::tunnel::{self, Tunnel};
 

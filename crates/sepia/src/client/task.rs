@@ -15,14 +15,13 @@ use super::decode::may_keep;
 use super::deliver::{Delivered, Sink};
 use super::session::trusted_id;
 use super::upload::{ClientUpload, Receiving};
-use crate::base::{Counter, Hop, LocalAnswer, Reason};
+use crate::base::{Counter, Hop, LocalAnswer, Reason, millis};
 use crate::exchange::fetch::{self, Errand, awaits_continue, has_content};
 use crate::exchange::link::{Fetched, News};
 use crate::exchange::respond::{Body, Client, Composed, respond_local, respond_stored};
 use crate::exchange::status::{Forwarded, Handling};
 use crate::exchange::{Request, Step, begin};
 use crate::io::Stream;
-use crate::origin::resolve::millis;
 use crate::origin::upload::reason_of;
 
 /// How often a request waits for another's fetch before it sends its own.

@@ -7,8 +7,7 @@ use mio::{Interest, Registry, Token};
 
 use super::listeners::{Listening, Taken};
 use super::mail::MAILBOX_TOKEN;
-use crate::base::limits;
-use crate::base::{Counter, Reason};
+use crate::base::{Counter, Reason, limits, millis};
 use crate::client::Clients;
 use crate::exchange::respond::respond_refused;
 use crate::io::{Owner, Peer, Socket};
@@ -143,7 +142,7 @@ impl Accepter {
         match work.io.insert(socket, peer, Owner::Session(self.site)) {
             Ok(id) => {
                 let idle = settings.config.timeouts.idle;
-                let millis = crate::origin::resolve::millis(idle);
+                let millis = millis(idle);
                 work.io.set_deadline(id, work.io.clock().millis() + millis);
             }
             Err(_) => work.counters.count(Reason::DescriptorsExhausted),

@@ -17,8 +17,7 @@ use super::accept::Accepting;
 use super::listeners::Taken;
 use super::mail::{MAILBOX_TOKEN, Mail, Mailbox};
 use super::shared::Shared;
-use crate::base::limits;
-use crate::base::{Counter, Counters, Level};
+use crate::base::{Counter, Counters, Level, limits, millis};
 use crate::client::Clients;
 use crate::config::Settings;
 use crate::exchange::Work;
@@ -26,7 +25,6 @@ use crate::exchange::work::RequestIds;
 use crate::io::{ENGINE_TOKENS, Io, Nested, Owner, SlotId, Socket, Wake};
 use crate::log::LogWriter;
 use crate::origin::OriginSide;
-use crate::origin::resolve::millis;
 
 /// Events that one wait takes.
 const EVENTS: usize = 512;

@@ -477,17 +477,6 @@ impl Io {
         self.wheel.borrow_mut().clear(id);
     }
 
-    /// Whoever waits for the slot is woken and fails, as if its time were over.
-    pub(super) fn fail(&self, id: SlotId) {
-        let _ = self.with(id, |slot| {
-            if let Some(wakers) = &mut slot.wakers {
-                wakers.timed_out = true;
-                wake(&mut wakers.read);
-                wake(&mut wakers.write);
-            }
-        });
-    }
-
     // Reading and writing.
 
     /// Reads what is there. A short read means that nothing is left, unless the peer's end or a
@@ -540,6 +529,19 @@ impl Io {
                 wakers.read = Some(cx.waker().clone());
             }
             Ok(slot.readable)
+        })?
+    }
+
+    /// Whether the peer's end or a failure was announced; if not, the task that holds the slot is
+    /// woken when something is.
+    pub(super) fn poll_read_closed(&self, id: SlotId, cx: &Context<'_>) -> io::Result<bool> {
+        self.with(id, |slot| {
+            let Some(wakers) = &mut slot.wakers else { return Ok(slot.read_closed) };
+            if wakers.timed_out {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            wakers.read = Some(cx.waker().clone());
+            Ok(slot.read_closed)
         })?
     }
 

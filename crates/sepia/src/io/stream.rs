@@ -82,6 +82,12 @@ impl Stream {
         poll_fn(|cx| self.poll_read_more(cx, buffer)).await
     }
 
+    /// Whether the peer has sent its end or is gone; if not, the task is woken when it has. Fails
+    /// when the deadline has passed.
+    pub(crate) fn poll_end(&self, cx: &Context<'_>) -> io::Result<bool> {
+        self.io.poll_read_closed(self.id, cx)
+    }
+
     /// Writes some bytes of several slices.
     pub(crate) fn poll_write(
         &self,
@@ -128,11 +134,6 @@ impl Stream {
     pub(crate) fn shutdown_write(&self) {
         // A connection that is gone needs no end.
         let _ = self.io.with_socket(self.id, super::socket::Socket::shutdown_write);
-    }
-
-    /// Ends the connection now; whoever waits for it learns that it is gone.
-    pub(crate) fn end(&self) {
-        self.io.fail(self.id);
     }
 
     /// The connection ends with a reset, whoever drops it.

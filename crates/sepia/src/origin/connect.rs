@@ -11,8 +11,8 @@ use tokio::select;
 use super::OriginSide;
 use super::connection::OriginConnection;
 use super::registry::Origin;
-use super::resolve::{millis, resolve};
-use crate::base::{Counter, Reason};
+use super::resolve::resolve;
+use crate::base::{Counter, Reason, millis};
 use crate::config::{AddressRule, Timeouts};
 use crate::io::{Owner, Peer, Sleep, Socket, Stream};
 

@@ -3,16 +3,15 @@
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
+use std::task::Poll;
 
-use store::Writer;
+use store::{Abandoned, Writer};
 use wire::{ContentDecoder, ContentLimits, Framing, Known, ResponseHead};
 
 use super::OriginSide;
 use super::forward::{Incoming, Terms};
-use super::resolve::millis;
 use super::upload::{Upload, alongside};
-use crate::base::limits;
-use crate::base::{Counter, Reason};
+use crate::base::{Counter, Reason, limits, millis};
 
 /// What the head said about the rest of the message and of the connection.
 #[derive(Clone, Copy, Debug)]
@@ -114,8 +113,11 @@ impl Flow {
             if let Some(silence) = self.silence {
                 connection.stream().set_deadline_in(silence);
             }
-            let more = connection.stream().read_more(&mut self.buffer);
-            match alongside(upload, more).await? {
+            let more = poll_fn(|cx| match writer.poll_abandoned(cx) {
+                Poll::Ready(Abandoned) => Poll::Ready(Err(Reason::ClientGone)),
+                Poll::Pending => connection.stream().poll_read_more(cx, &mut self.buffer).map(Ok),
+            });
+            match alongside(upload, more).await?? {
                 Ok(0) => {
                     return self.decoder.handle_end().map_err(Reason::of_response_content);
                 }

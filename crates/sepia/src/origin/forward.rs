@@ -18,10 +18,8 @@ use super::OriginSide;
 use super::connect::{Destination, connect};
 use super::connection::OriginConnection;
 use super::registry::{Origin, SlotGuard};
-use super::resolve::millis;
 use super::upload::{Upload, alongside, send_content};
-use crate::base::limits;
-use crate::base::{Counter, Reason, Retry};
+use crate::base::{Counter, Reason, Retry, limits, millis};
 use crate::config::{AddressRule, Timeouts};
 use crate::io::Sleep;
 

@@ -6,11 +6,9 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::OriginSide;
-use crate::base::Reason;
-use crate::base::limits;
+use crate::base::{Reason, limits, millis};
 use crate::config::literal;
 
 /// Names that this worker has resolved.
@@ -48,11 +46,6 @@ impl Names {
     pub(crate) fn forget(&mut self, host: &str) {
         self.known.remove(host);
     }
-}
-
-/// Milliseconds of a duration.
-pub(crate) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The addresses of a host: a literal, a remembered name, or what the system's resolver says.

@@ -13,8 +13,7 @@ use wire::Framing;
 
 use super::connection::OriginConnection;
 use super::forward::Outgoing;
-use super::resolve::millis;
-use crate::base::Reason;
+use crate::base::{Reason, millis};
 use crate::config::Timeouts;
 
 /// The sending of one request's content. It fails if the client breaks its content off or the

@@ -304,3 +304,26 @@ fn large_answers_do_not_mix_with_what_is_pipelined_behind_them() {
         origin.finish();
     });
 }
+
+/// RFC 9112 section 2.2: some clients send an empty line behind the content of a request.
+#[test]
+fn rfc9112_2_2_an_empty_line_between_requests_begins_no_head() {
+    each_path(|bed| {
+        let origin = ScriptedOrigin::start();
+        let proxy = bed.gateway(&origin);
+        let mut client = proxy.client();
+        let request = "GET / HTTP/1.1\r\nHost: a\r\nCache-Control: only-if-cached\r\n\r\n";
+        client.send(format!("{request}\r\n"));
+        assert_eq!(client.expect_response("GET").status, 504);
+        proxy.pass(30);
+        client.send(request);
+        assert_eq!(client.expect_response("GET").status, 504);
+        client.send("\r\n");
+        proxy.until("the idle time is over", |proxy| {
+            proxy.pass(10);
+            proxy.reasons(Reason::IdleTimeout) == 1
+        });
+        client.expect_end();
+        assert_eq!(proxy.reasons(Reason::HeadTimeout), 0);
+    });
+}

@@ -195,3 +195,30 @@ fn a_slow_client_of_a_large_answer_costs_no_more_than_a_window() {
         origin.finish();
     });
 }
+
+#[test]
+fn an_endless_stream_does_not_outlive_a_client_that_closed() {
+    each_path(|bed| {
+        let origin = ScriptedOrigin::start();
+        origin.connection(move |c| {
+            c.expect_head();
+            c.send(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\
+                 Cache-Control: no-store\r\n\r\ndata: 1\n\n",
+            );
+            c.expect_closed();
+        });
+        let proxy = bed.gateway(&origin);
+        let mut client = proxy.client();
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        client.expect_head();
+        assert_eq!(client.expect_chunk(), b"data: 1\n\n");
+        client.close();
+        // It might have closed its half only, so it is given its time.
+        proxy.until("the client's time is over", |proxy| {
+            proxy.pass(1);
+            proxy.reasons(Reason::ClientGone) == 1
+        });
+        origin.finish();
+    });
+}

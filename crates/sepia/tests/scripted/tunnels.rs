@@ -129,26 +129,32 @@ fn an_origin_that_has_ended_its_side_still_hears_the_client() {
     });
 }
 
+/// RFC 9110 section 9.3.6: what came from the side that is gone is still sent to the other.
 #[test]
-fn a_reset_on_one_side_is_a_reset_on_the_other() {
+fn rfc9110_9_3_6_a_reset_on_one_side_ends_the_other_after_all_that_was_sent() {
     each_path(|bed| {
         let origin = ScriptedOrigin::start();
         origin.connection(|c| {
             c.expect_bytes("x");
+            c.send("my last words");
+            c.expect_bytes("heard");
             c.reset();
         });
         origin.connection(|c| {
             c.expect_bytes("y");
-            c.expect_reset();
+            c.expect_end();
         });
         let proxy = bed.forward();
         let mut client = connect(&proxy, &origin);
         client.send("x");
-        client.expect_reset();
+        client.expect_bytes("my last words");
+        client.send("heard");
+        client.expect_end();
+        client.close();
         proxy.until("the broken tunnel", |proxy| proxy.reasons(Reason::TunnelBroken) == 1);
         let mut client = connect(&proxy, &origin);
         client.send("y");
-        proxy.until("the byte", |proxy| proxy.count(Counter::TunnelBytes) == 2);
+        proxy.until("the byte", |proxy| proxy.count(Counter::TunnelBytes) >= 20);
         client.reset();
         origin.finish();
         proxy.until("the other one", |proxy| proxy.reasons(Reason::TunnelBroken) == 2);

@@ -218,6 +218,15 @@ impl Filling {
         waits
     }
 
+    /// Whether nobody reads passing content any more; if not, the writer's waker is registered.
+    pub(super) fn is_abandoned(&mut self, cx: &Context<'_>) -> bool {
+        let is_abandoned = !self.keep && self.slowest().is_none();
+        if !is_abandoned {
+            self.writer = Some(cx.waker().clone());
+        }
+        is_abandoned
+    }
+
     pub(super) fn stop_keeping(&mut self, wakes: &mut Wakes) {
         self.keep = false;
         self.free_passed(wakes);
@@ -258,6 +267,9 @@ impl Filling {
     pub(super) fn detach(&mut self, reader: usize, wakes: &mut Wakes) -> Option<Waker> {
         let place = self.readers.get_mut(reader)?.take()?;
         self.free_passed(wakes);
+        if !self.keep && self.slowest().is_none() {
+            wakes.extend(self.writer.take());
+        }
         place.waker
     }
 

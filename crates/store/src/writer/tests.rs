@@ -95,6 +95,21 @@ fn a_response_that_the_budget_has_no_room_for_passes_through() {
 }
 
 #[test]
+fn a_writer_with_nothing_to_write_learns_that_its_last_reader_has_gone() {
+    let store = Store::new(1 << 20, 1);
+    let (writer, reader) = store.pipe();
+    let (bell, waker) = Bell::new();
+    let cx = Context::from_waker(&waker);
+    assert!(writer.poll_abandoned(&cx).is_pending());
+    drop(reader);
+    assert_eq!(bell.rang(), 1);
+    assert_eq!(writer.poll_abandoned(&cx), Poll::Ready(Abandoned));
+    let Admitted { writer, reader, .. } = admit(&store, b"/kept", None);
+    drop(reader);
+    assert!(writer.poll_abandoned(&cx).is_pending(), "kept content is for those to come");
+}
+
+#[test]
 fn an_endless_response_evicts_half_of_the_others_at_most() {
     let limit: usize = 1 << 20;
     let store = Store::new(limit as u64, 1);
