@@ -12,12 +12,12 @@ pub const HEAD_BYTES: usize = 64 * 1024;
 pub const LINE_BYTES: usize = 16 * 1024;
 /// Field lines of a head (option `limits.fields`).
 pub const FIELDS: usize = 128;
-/// Bytes of one chunk line with its extensions.
-pub const CHUNK_LINE_BYTES: usize = 4 * 1024;
-/// Bytes of a trailer section.
-pub const TRAILER_BYTES: usize = 16 * 1024;
-/// Field lines of a trailer section.
-pub const TRAILER_FIELDS: usize = 64;
+/// Chunk lines with their extensions, and trailers, of a message's content.
+pub const CONTENT: wire::ContentLimits = wire::ContentLimits {
+    chunk_line_bytes: 4 * 1024,
+    trailer_bytes: 16 * 1024,
+    trailer_fields: 64,
+};
 
 /// Client connections open at once (option `limits.sessions`), before the descriptors set a bound.
 pub const SESSIONS: usize = 100_000;

@@ -1,10 +1,11 @@
 //! Hop 2, decode: from a session's bytes to a request head, and what its answer may do with the
 //! connection. RFC 9112 sections 2.2 and 9.3.
 
-use wire::{Decoded, HeadLimits, RequestHead, RequestSpans, Version, decode_request};
+use wire::{Decoded, HeadLimits, Known, RequestHead, RequestSpans, Version, decode_request};
 
 use crate::base::Reason;
-use crate::config::Role;
+use crate::config::{Role, Settings};
+use crate::io::Peer;
 
 /// What the bytes at the front of a buffer are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,4 +39,14 @@ pub(crate) fn may_keep(head: RequestHead<'_>, role: &Role, is_draining: bool) ->
     let is_forward = matches!(role, Role::Forward(_));
     let is_blind_risk = is_forward && head.version() == Version::Http10;
     head.keep_alive() && !is_draining && !is_blind_risk
+}
+
+/// The request id of a peer that is believed.
+pub(crate) fn trusted_id<'a>(
+    head: RequestHead<'a>,
+    settings: &Settings,
+    peer: Peer,
+) -> Option<&'a [u8]> {
+    let id = head.fields().first(Known::XRequestId).filter(|id| !id.is_empty())?;
+    settings.trusts(peer.ip()).then_some(id)
 }

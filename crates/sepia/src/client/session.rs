@@ -14,7 +14,7 @@ use store::Stored;
 use wire::{Framing, RequestSpans};
 
 use super::account::{self, Ended};
-use super::decode::{Front, decode_front, may_keep};
+use super::decode::{Front, decode_front, may_keep, trusted_id};
 use super::deliver::{Part, Pending, Phase, Span, send};
 use super::{Clients, task};
 use crate::base::{Counter, Reason, limits, millis};
@@ -602,16 +602,6 @@ impl Clients {
         self.set_deadline(id, self.work.settings().config.timeouts.idle);
         stream.park();
     }
-}
-
-/// The request id of a peer that is believed.
-pub(super) fn trusted_id<'a>(
-    head: wire::RequestHead<'a>,
-    settings: &Settings,
-    peer: Peer,
-) -> Option<&'a [u8]> {
-    let id = head.fields().first(wire::Known::XRequestId).filter(|id| !id.is_empty())?;
-    settings.trusts(peer.ip()).then_some(id)
 }
 
 /// Copies content behind its head if it is small, so that both are one write.

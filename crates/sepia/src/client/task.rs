@@ -11,9 +11,8 @@ use wire::{Known, Method, Version};
 
 use super::Clients;
 use super::account::{self, Ended};
-use super::decode::may_keep;
+use super::decode::{may_keep, trusted_id};
 use super::deliver::{Delivered, Sink};
-use super::session::trusted_id;
 use super::upload::{ClientUpload, Receiving};
 use crate::base::{Counter, Hop, LocalAnswer, Reason, millis};
 use crate::exchange::fetch::{self, Errand, awaits_continue, has_content};

@@ -6,7 +6,7 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 
 use store::Writer;
-use wire::{ContentDecoder, ContentLimits, Fields, Framing};
+use wire::{ContentDecoder, Fields, Framing};
 
 use crate::base::limits;
 use crate::base::{Counter, Counters, Reason};
@@ -108,12 +108,7 @@ async fn receive(
     mut writer: Writer,
     receiving: Receiving<'_>,
 ) -> UploadEnd {
-    let content_limits = ContentLimits {
-        chunk_line_bytes: limits::CHUNK_LINE_BYTES,
-        trailer_bytes: limits::TRAILER_BYTES,
-        trailer_fields: limits::TRAILER_FIELDS,
-    };
-    let mut decoder = ContentDecoder::new(receiving.framing, content_limits);
+    let mut decoder = ContentDecoder::new(receiving.framing, limits::CONTENT);
     let mut awaits_continue = receiving.awaits_continue && buffer.is_empty();
     loop {
         match hand_over(&mut decoder, &mut buffer, &mut writer).await {

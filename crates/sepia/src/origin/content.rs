@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use store::{Abandoned, Writer};
-use wire::{ContentDecoder, ContentLimits, Framing, Known, ResponseHead};
+use wire::{ContentDecoder, Framing, Known, ResponseHead};
 
 use super::OriginSide;
 use super::forward::{Incoming, Terms};
@@ -60,13 +60,8 @@ pub(crate) async fn pump(
     let outlook = Outlook::of(incoming.head());
     let Incoming { connection, slot, mut buffer, head_len, mut upload, .. } = incoming;
     buffer.drain(..head_len);
-    let content_limits = ContentLimits {
-        chunk_line_bytes: limits::CHUNK_LINE_BYTES,
-        trailer_bytes: limits::TRAILER_BYTES,
-        trailer_fields: limits::TRAILER_FIELDS,
-    };
     let mut flow = Flow {
-        decoder: ContentDecoder::new(outlook.framing, content_limits),
+        decoder: ContentDecoder::new(outlook.framing, limits::CONTENT),
         buffer,
         silence: (!outlook.is_event_stream).then(|| millis(terms.timeouts.silence)),
     };

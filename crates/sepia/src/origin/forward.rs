@@ -196,13 +196,16 @@ impl Way<'_> {
         let sent = connection.stream().write_all(&head, millis(timeouts.silence)).await;
         sent.map_err(|error| Failed::before_answer(write_reason(&error)))?;
         side.counters.add(Counter::BytesToOrigins, head.len() as u64);
-        if outgoing.expects_continue && connection.origin().is_http10() {
+        let is_http10 = connection.origin().is_http10();
+        if outgoing.expects_continue && is_http10 {
             // It will not say 100 by itself (RFC 9110 section 10.1.1).
             (outgoing.interim)(None);
         }
         connection.stream().set_deadline_in(millis(timeouts.first_byte));
+        let awaits_continue = outgoing.expects_continue && !is_http10;
         let mut upload = outgoing.content.as_ref().map(|content| {
-            send_content(Rc::clone(&connection), Rc::clone(content), outgoing, timeouts)
+            let (connection, content) = (Rc::clone(&connection), Rc::clone(content));
+            send_content(connection, content, outgoing.framing, awaits_continue, timeouts)
         });
         let mut reading = Reading::default();
         let head_len = self.read_final_head(&connection, &mut reading, &mut upload).await?;

@@ -12,7 +12,6 @@ use store::ContentReader;
 use wire::Framing;
 
 use super::connection::OriginConnection;
-use super::forward::Outgoing;
 use crate::base::{Reason, millis};
 use crate::config::Timeouts;
 
@@ -33,12 +32,12 @@ impl std::fmt::Debug for Upload {
 pub(super) fn send_content(
     connection: Rc<OriginConnection>,
     content: Rc<RefCell<ContentReader>>,
-    outgoing: &Outgoing<'_>,
+    framing: Framing,
+    mut awaits_continue: bool,
     timeouts: &Timeouts,
 ) -> Upload {
     let (silence, first_byte) = (millis(timeouts.silence), millis(timeouts.first_byte));
-    let is_chunked = matches!(outgoing.framing, Framing::Chunked);
-    let mut awaits_continue = outgoing.expects_continue && !connection.origin().is_http10();
+    let is_chunked = matches!(framing, Framing::Chunked);
     Upload(Box::pin(async move {
         loop {
             // The client's pace is the client's clock's business.
