@@ -10,19 +10,19 @@ mod command;
 mod reference;
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write, stderr, stdin, stdout};
+use std::io::{ErrorKind, IsTerminal, Write, stderr, stdin, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
-use clap::error::ErrorKind;
+use clap::error::ErrorKind as ClapErrorKind;
 
 pub use banner::banner;
 
 use crate::config::draft::RoleName;
 use crate::config::{Config, LoadError, reference as config_reference};
 use crate::demo::{self, DemoOptions};
-use crate::proxy::Proxy;
+use crate::proxy::{Proxy, Signals};
 
 /// Runs the command that these words name, the program's own name first.
 #[must_use]
@@ -53,15 +53,21 @@ fn explain(error: &clap::Error) -> ExitCode {
     // A closed standard output leaves nobody to tell.
     error.print().ok();
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
+        ClapErrorKind::DisplayHelp | ClapErrorKind::DisplayVersion => ExitCode::SUCCESS,
         _ => ExitCode::from(2),
     }
 }
 
-/// Writes to standard output. A reader that has seen enough closes the pipe, which is no fault; the
-/// standard macros would panic.
-fn print(text: &str) {
-    stdout().write_all(text.as_bytes()).ok();
+/// Writes to standard output. A reader that has seen enough closes the pipe, which is no fault; a
+/// full disk is one. The standard macros would panic.
+fn print(bytes: &[u8]) -> ExitCode {
+    let mut out = stdout();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            fail(&format_args!("cannot write to standard output: {error}"))
+        }
+        _ => ExitCode::SUCCESS,
+    }
 }
 
 /// Writes a line to standard error; nobody is left to tell if that is closed.
@@ -80,7 +86,7 @@ fn run_role(role: RoleName, matches: &ArgMatches) -> ExitCode {
         Err(message) => {
             let mut command =
                 command::role_command(role).bin_name(format!("sepia {}", role.name()));
-            explain(&command.error(ErrorKind::ValueValidation, message))
+            explain(&command.error(ClapErrorKind::ValueValidation, message))
         }
     }
 }
@@ -98,8 +104,8 @@ fn check(matches: &ArgMatches) -> ExitCode {
     match Config::load(&path) {
         Ok(config) => {
             let noun = if config.listeners.len() == 1 { "listener" } else { "listeners" };
-            print(&format!("{} is good: {} {noun}\n", path.display(), config.listeners.len()));
-            ExitCode::SUCCESS
+            let count = config.listeners.len();
+            print(format!("{} is good: {count} {noun}\n", path.display()).as_bytes())
         }
         Err(error) => show_load_error(&error),
     }
@@ -127,27 +133,26 @@ fn start(config: Config, reload_from: Option<PathBuf>) -> ExitCode {
     if let Some(path) = reload_from {
         builder = builder.reload_from(path);
     }
-    let proxy = match builder.start() {
-        Ok(proxy) => proxy,
+    let started = Signals::receive().and_then(|signals| Ok((builder.start()?, signals)));
+    let (proxy, signals) = match started {
+        Ok(started) => started,
         Err(error) => return fail(&error),
     };
     tell(&banner(&proxy.facts()).trim_end());
     if stdin().is_terminal() && stderr().is_terminal() {
         tell(&"Ctrl-C ends it.");
     }
-    match proxy.wait() {
-        Ok(0) => ExitCode::SUCCESS,
-        Ok(1) => fail(&"the drain's time was over; 1 exchange was cut off"),
-        Ok(cut) => fail(&format_args!("the drain's time was over; {cut} exchanges were cut off")),
-        Err(error) => fail(&error),
+    match proxy.wait(signals) {
+        0 => ExitCode::SUCCESS,
+        1 => fail(&"the drain's time was over; 1 exchange was cut off"),
+        cut => fail(&format_args!("the drain's time was over; {cut} exchanges were cut off")),
     }
 }
 
 fn print_config(matches: &ArgMatches) -> ExitCode {
     if matches.get_flag("schema") {
-        print(&format!("{:#}\n", config_reference::schema()));
+        print(format!("{:#}\n", config_reference::schema()).as_bytes())
     } else {
-        print(&config_reference::default_file());
+        print(config_reference::default_file().as_bytes())
     }
-    ExitCode::SUCCESS
 }

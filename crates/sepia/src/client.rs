@@ -48,10 +48,6 @@ impl Clients {
         self.carried.borrow_mut().get_mut(id.index())?.take()
     }
 
-    fn has_carried(&self, id: SlotId) -> bool {
-        self.carried.borrow().get(id.index()).is_some_and(Option::is_some)
-    }
-
     /// Keeps something for the session's next event.
     fn carry(&self, id: SlotId, pending: Box<Pending>) {
         let mut carried = self.carried.borrow_mut();
@@ -75,7 +71,9 @@ impl Clients {
 
     /// Whether a parked session waits between requests, in the middle of nothing.
     pub(crate) fn is_idle(&self, id: SlotId) -> bool {
-        !self.has_carried(id)
+        let carried = self.carried.borrow();
+        let pending = carried.get(id.index()).and_then(Option::as_ref);
+        pending.is_none_or(|pending| pending.is_between_requests())
     }
 
     /// Whether a parked session has its answer and waits only for the client's end.

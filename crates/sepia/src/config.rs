@@ -31,7 +31,7 @@ pub(crate) use settings::{Settings, Site};
 pub struct Config {
     /// Where clients connect, and as what this proxy answers there; at least one.
     pub listeners: Vec<Listener>,
-    /// The one budget for stored responses, heads, index, buffers and waiters, in bytes.
+    /// The budget for stored responses, their heads and the index, in bytes.
     pub memory: u64,
     /// Threads that serve clients.
     pub workers: usize,

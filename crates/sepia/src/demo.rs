@@ -21,7 +21,7 @@ use testkit::origin::SiteOrigin;
 use testkit::site::Site;
 
 use crate::config::{Config, ListenAddress};
-use crate::proxy::Proxy;
+use crate::proxy::{Proxy, Signals};
 use table::{Table, grouped};
 use tour::{Places, Tour, Verdict};
 
@@ -64,7 +64,7 @@ fn show(options: &DemoOptions) -> Result<Verdict, Box<dyn Error>> {
     } else {
         writeln!(out, "\n{}", invitation(&places))?;
         out.flush()?;
-        proxy.wait()?;
+        proxy.wait(Signals::receive()?);
     }
     Ok(verdict)
 }

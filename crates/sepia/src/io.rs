@@ -6,6 +6,7 @@ pub mod clock;
 pub(crate) mod nested;
 pub(crate) mod slots;
 pub(crate) mod socket;
+pub(crate) mod socket_file;
 pub(crate) mod stream;
 mod wheel;
 

@@ -21,4 +21,4 @@ mod proxy;
 mod tunnel;
 
 pub use io::clock::Clock;
-pub use proxy::{Builder, Proxy};
+pub use proxy::{Builder, Proxy, Signals};

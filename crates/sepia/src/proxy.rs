@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::admin::{Facts, Live};
 use crate::base::Snapshot;
@@ -13,10 +14,17 @@ use crate::io::clock::Clock;
 
 /// A running proxy. Dropped, it drains and ends.
 ///
-/// ```no_run
-/// # fn main() -> std::io::Result<()> {
-/// # let config: sepia::config::Config = unimplemented!();
-/// let proxy = sepia::Proxy::builder(config).start()?;
+/// ```
+/// use sepia::{Proxy, config::Config};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let text = r#"
+///     [[listen]]
+///     address = "127.0.0.1:0"
+///     role = "reverse"
+///     to = ["http://127.0.0.1:3000"]
+/// "#;
+/// let proxy = Proxy::builder(Config::from_text("sepia.toml", text)?).start()?;
 /// println!("listening on {}", proxy.addresses()[0]);
 /// proxy.stop();
 /// # Ok(())
@@ -29,6 +37,31 @@ pub struct Proxy {
 /// A proxy before it is started.
 pub struct Builder {
     start: Start,
+}
+
+/// The signals that a whole program obeys. Made before the proxy is started, none is missed:
+/// without it they end the process wherever it is, and its unix sockets stay behind.
+pub struct Signals {
+    runtime: Runtime,
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    /// From now on SIGINT, SIGTERM and SIGHUP wait for [`Proxy::wait`].
+    ///
+    /// # Errors
+    /// Signals that cannot be received.
+    pub fn receive() -> io::Result<Signals> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let entered = runtime.enter();
+        let interrupt = signal(SignalKind::interrupt())?;
+        let terminate = signal(SignalKind::terminate())?;
+        let hangup = signal(SignalKind::hangup())?;
+        drop(entered);
+        Ok(Signals { runtime, interrupt, terminate, hangup })
+    }
 }
 
 impl Builder {
@@ -151,15 +184,9 @@ impl Proxy {
 
     /// Serves until SIGINT or SIGTERM, then drains; a second signal ends at once. SIGHUP reloads.
     /// Returns how many exchanges were cut off.
-    ///
-    /// # Errors
-    /// Signals that cannot be received.
-    pub fn wait(self) -> io::Result<u64> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    pub fn wait(self, signals: Signals) -> u64 {
+        let Signals { runtime, mut interrupt, mut terminate, mut hangup } = signals;
         runtime.block_on(async {
-            let mut interrupt = signal(SignalKind::interrupt())?;
-            let mut terminate = signal(SignalKind::terminate())?;
-            let mut hangup = signal(SignalKind::hangup())?;
             loop {
                 tokio::select! {
                     _ = interrupt.recv() => break,
@@ -170,22 +197,18 @@ impl Proxy {
                     }
                 }
             }
-            self.drain();
-            io::Result::Ok(())
-        })?;
-        // The handlers stay: whoever asks a second time does not want to wait.
+        });
+        self.drain();
+        // Whoever asks a second time does not want to wait.
         std::thread::spawn(move || {
-            let _ = runtime.block_on(async {
-                let mut interrupt = signal(SignalKind::interrupt())?;
-                let mut terminate = signal(SignalKind::terminate())?;
+            runtime.block_on(async {
                 tokio::select! {
                     _ = interrupt.recv() => {}
                     _ = terminate.recv() => {}
                 }
-                io::Result::Ok(())
             });
             std::process::exit(1);
         });
-        Ok(self.stop())
+        self.stop()
     }
 }

@@ -74,8 +74,12 @@ struct Instance {
 }
 
 impl Instance {
-    fn start(mut command: Command) -> Self {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    fn start(command: Command) -> Self {
+        Instance::start_with(command, Stdio::piped())
+    }
+
+    fn start_with(mut command: Command, output: Stdio) -> Self {
+        command.stdout(output).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program runs");
         let mut errors = BufReader::new(child.stderr.take().expect("piped"));
         let mut banner = Vec::new();
@@ -112,8 +116,9 @@ impl Instance {
     fn end(mut self) -> Ended {
         let code = self.child.wait().expect("it ends").code();
         let mut output = String::new();
-        let piped = self.output.take().expect("taken once");
-        BufReader::new(piped).read_to_string(&mut output).expect("text");
+        if let Some(mut piped) = self.output.take() {
+            piped.read_to_string(&mut output).expect("text");
+        }
         let errors = self.errors.take().expect("taken once").join().expect("read");
         Ended { code, output, errors }
     }
@@ -428,6 +433,104 @@ fn it_goes_on_when_it_has_no_descriptor_left() {
     }
     let status = folder.run(&["status"]);
     assert!(status.output.contains("descriptors-exhausted"), "{status:?}");
+    instance.signal(Signal::TERM);
+    assert_eq!(instance.end().code, Some(0));
+}
+
+#[test]
+fn a_listeners_unix_socket_takes_nobodys_place() {
+    let folder = Folder::new();
+    let precious = folder.write("precious", "words");
+    let ended = folder.run(&["forward", "--listen", &format!("unix:{}", text_of(&precious))]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.errors.contains("is there and no socket"), "{}", ended.errors);
+    assert_eq!(fs::read_to_string(&precious).expect("it is still there"), "words");
+
+    let path = folder.0.join("site.sock");
+    let listen = format!("unix:{}", text_of(&path));
+    let words = ["forward", "--listen", listen.as_str()];
+    let mut killed = Instance::start(folder.command(&words));
+    let ended = folder.run(&words);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.errors.contains("another instance answers"), "{}", ended.errors);
+    killed.child.kill().expect("it runs");
+    killed.end();
+    assert!(path.exists(), "left behind");
+    let first = Instance::start(folder.command(&words));
+    fs::remove_file(&path).expect("it is there");
+    let control = folder.0.join("second.sock");
+    let words = ["forward", "--listen", listen.as_str(), "--control", text_of(&control)];
+    let second = Instance::start(folder.command(&words));
+    first.signal(Signal::TERM);
+    assert_eq!(first.end().code, Some(0));
+    assert!(path.exists(), "the second instance keeps its socket");
+    second.signal(Signal::TERM);
+    assert_eq!(second.end().code, Some(0));
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_signal_during_the_start_is_obeyed_behind_it() {
+    let folder = Folder::new();
+    let control = folder.0.join("control.sock");
+    for signal in [Signal::TERM, Signal::INT] {
+        let words = ["forward", "--listen", "127.0.0.1:0", "--control", text_of(&control)];
+        let mut child = folder.command(&words).stderr(Stdio::null()).spawn().expect("it runs");
+        let deadline = Instant::now() + DEADLINE;
+        while !control.exists() {
+            assert!(Instant::now() < deadline, "it does not start");
+            thread::yield_now();
+        }
+        for early in [Signal::HUP, signal] {
+            kill_process(Pid::from_child(&child), early).expect("it runs");
+        }
+        assert_eq!(child.wait().expect("it ends").code(), Some(0));
+        assert!(!control.exists(), "the control socket goes with its instance");
+    }
+}
+
+#[test]
+fn without_a_runtime_directory_the_control_socket_must_be_named() {
+    let folder = Folder::new();
+    let words = ["forward", "--listen", "127.0.0.1:0"];
+    let closed = folder.0.join("sepia");
+    fs::write(&closed, "no directory").expect("a file");
+    let ended = folder.run(&words);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.errors.contains(text_of(&closed)), "{}", ended.errors);
+    assert!(ended.errors.contains("name one with `control`"), "{}", ended.errors);
+    let control = folder.0.join("control.sock");
+    let words = [&words[..], &["--control", text_of(&control)]].concat();
+    let instance = Instance::start(folder.command(&words));
+    instance.signal(Signal::TERM);
+    assert_eq!(instance.end().code, Some(0));
+}
+
+#[test]
+fn what_a_full_disk_does_not_take_is_told() {
+    let folder = Folder::new();
+    let full = || fs::File::create("/dev/full").expect("a device");
+    for words in [&["config", "--default"][..], &["config", "--schema"]] {
+        let ended = folder.command(words).stdout(full()).output().expect("the program runs");
+        assert_eq!(ended.status.code(), Some(1), "{words:?}");
+        assert!(Ended::of(&ended).errors.contains("cannot write to standard output"));
+    }
+    let control = folder.0.join("control.sock");
+    let log = ["--log", "access", "--control", text_of(&control)];
+    let words = [&["forward", "--listen", "127.0.0.1:0"][..], &log].concat();
+    let command = folder.command(&words);
+    let instance = Instance::start_with(command, full().into());
+    let mut client = ScriptedClient::connect(instance.address());
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        assert_eq!(client.get("/", "a", &[]).status, 200);
+        let status = folder.run(&["status", "--control", text_of(&control)]).output;
+        if status.contains("log lines dropped") || status.contains("log_lines_dropped") {
+            break;
+        }
+        assert!(Instant::now() < deadline, "no line is missed:\n{status}");
+    }
+    client.close();
     instance.signal(Signal::TERM);
     assert_eq!(instance.end().code, Some(0));
 }

@@ -75,11 +75,6 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// The length in bytes if it is known: complete, or declared.
-    pub fn length(&self) -> Option<u64> {
-        self.content.complete_len().or(self.declared_length)
-    }
-
     /// Whether a lookup can still find it.
     pub fn is_indexed(&self) -> bool {
         self.indexed.load(Ordering::Relaxed)

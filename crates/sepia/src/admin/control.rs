@@ -8,13 +8,14 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::config::ListenAddress;
+use crate::io::socket_file::{SocketFile, is_answered};
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 16;
@@ -22,9 +23,7 @@ const BACKLOG: i32 = 16;
 /// A bound control socket; dropping it removes it from the file system.
 #[derive(Debug)]
 pub struct ControlSocket {
-    path: PathBuf,
-    /// Device and inode, so that nobody else's socket is removed.
-    identity: (u64, u64),
+    file: SocketFile,
     listener: UnixListener,
 }
 
@@ -34,35 +33,18 @@ impl ControlSocket {
     /// # Errors
     /// `AddrInUse` when another instance answers there, or what the system says about the path.
     pub fn bind(path: &Path) -> io::Result<Self> {
-        let listener = match bind_private(path) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                remove_dead(path)?;
-                bind_private(path)?
-            }
-            bound => bound?,
-        };
-        let metadata = fs::symlink_metadata(path)?;
-        let identity = (metadata.dev(), metadata.ino());
-        Ok(ControlSocket { path: path.into(), identity, listener })
+        let (listener, file) = SocketFile::bind(path, bind_private)?;
+        Ok(ControlSocket { file, listener })
     }
 
     /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 
     pub(super) fn listener(&self) -> &UnixListener {
         &self.listener
-    }
-}
-
-impl Drop for ControlSocket {
-    fn drop(&mut self) {
-        let found = fs::symlink_metadata(&self.path);
-        if found.is_ok_and(|found| (found.dev(), found.ino()) == self.identity) {
-            fs::remove_file(&self.path).ok();
-        }
     }
 }
 
@@ -78,30 +60,16 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
     Ok(socket.into())
 }
 
-/// Removes the socket at a path if nobody answers there.
-fn remove_dead(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::FileTypeExt;
-    if !fs::symlink_metadata(path)?.file_type().is_socket() {
-        let taken = format!("{} is there and no socket", path.display());
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, taken));
-    }
-    match UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
-        Err(error) => Err(error),
-        Ok(_) => {
-            let live = format!("another instance answers on {}", path.display());
-            Err(io::Error::new(io::ErrorKind::AddrInUse, live))
-        }
-    }
-}
-
 /// The default path of an instance with this first listener; makes the directory if need be.
 ///
 /// # Errors
 /// When the directory cannot be made, or belongs to somebody else or is open to others.
 pub fn default_path(first: &ListenAddress) -> io::Result<PathBuf> {
     let directory = own_directory();
-    make_private(&directory)?;
+    make_private(&directory).map_err(|error| {
+        let advice = format!("no place for the control socket: {error}; name one with `control`");
+        io::Error::new(error.kind(), advice)
+    })?;
     Ok(directory.join(format!("{}.sock", instance_name(first))))
 }
 
@@ -164,7 +132,7 @@ fn running_in(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_socket = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "sock");
     let mut live: Vec<_> =
-        entries.filter(is_socket).filter(|path| UnixStream::connect(path).is_ok()).collect();
+        entries.filter(is_socket).filter(|path| is_answered(path).unwrap_or(false)).collect();
     live.sort();
     live
 }

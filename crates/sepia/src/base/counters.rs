@@ -87,7 +87,7 @@ declare! {
     TunnelBytes, "tunnel_bytes", Bytes, "Bytes passed through tunnels, both ways.";
     LocalAnswers, "local_answers", Count, "Requests answered by the proxy itself.";
     Repairs, "repairs", Count, "Faults in response heads repaired before they were passed on.";
-    LogLinesDropped, "log_lines_dropped", Count, "Access log lines dropped: their reader was slow.";
+    LogLinesDropped, "log_lines_dropped", Count, "Access log lines lost to a slow or gone reader.";
     Reloads, "reloads", Count, "Configurations taken over while running.";
     ReloadFailures, "reload_failures", Count, "Configurations refused; the old one went on.";
     Panics, "panics", Count, "Exchanges ended by a fault of this program.";

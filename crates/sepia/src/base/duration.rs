@@ -69,6 +69,9 @@ impl FromStr for Period {
             if number.is_empty() {
                 return Err(PeriodError::NotANumber);
             }
+            if after.starts_with('.') {
+                return Err(PeriodError::Fraction);
+            }
             let letters = after.find(|c: char| !c.is_alphabetic()).unwrap_or(after.len());
             let unit = unit_milliseconds(&after[..letters], number)?;
             if unit >= smallest {
@@ -128,6 +131,8 @@ pub enum PeriodError {
         /// The unit as it was written.
         written: String,
     },
+    /// A number with a point.
+    Fraction,
     /// Units repeat or rise, as in `30s5m`.
     Order,
     /// Longer than 365 days.
@@ -148,6 +153,9 @@ impl fmt::Display for PeriodError {
             }
             PeriodError::Unit { written } => {
                 write!(f, "unknown unit `{written}`; write ms, s, m, h or d")
+            }
+            PeriodError::Fraction => {
+                f.write_str("a period has whole numbers: write 1s500ms or 1500ms for 1.5s")
             }
             PeriodError::Order => {
                 f.write_str("units go from large to small, each once, as in 1h30m")
@@ -187,7 +195,7 @@ mod tests {
         let cases = [
             ("", "a period is a number with a unit, such as 30s or 250ms"),
             ("s", "a period is a number with a unit, such as 30s or 250ms"),
-            ("1.5s", "`1` has no unit; write 1s for seconds or 1ms"),
+            ("1.5s", "a period has whole numbers: write 1s500ms or 1500ms for 1.5s"),
             ("30", "`30` has no unit; write 30s for seconds or 30ms"),
             ("30sec", "unknown unit `sec`; write 30s"),
             ("5min", "unknown unit `min`; write 5m"),

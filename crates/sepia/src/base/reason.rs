@@ -193,7 +193,7 @@ reasons! {
     "The content comes in chunks, and the origin server is known to speak HTTP/1.0 only."
     UnsupportedScheme, "unsupported-scheme";
     Client, 501, Keep, Info, http_request_error, Never;
-    "The target URI has a scheme other than http; https goes through CONNECT."
+    "The target URI has a scheme other than http; a forward proxy takes https by CONNECT."
     ConnectPortRefused, "connect-port-refused";
     Client, 403, Close, Info, http_request_denied, Never;
     "CONNECT to a port that `connect-ports` does not name."

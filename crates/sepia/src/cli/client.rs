@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 use wire::{ContentDecoder, ContentLimits, Decoded, HeadLimits, Method, ResponseSpans};
 
-use super::{fail, tell};
+use super::{fail, print, tell};
 use crate::admin::control;
 use crate::base::limits;
 
@@ -39,11 +39,7 @@ fn ask(matches: &ArgMatches, method: &[u8], target: &str) -> ExitCode {
         },
     };
     match exchange(&path, method, target) {
-        Ok((200, content)) => {
-            // A reader that has seen enough closes the pipe.
-            io::stdout().write_all(&content).ok();
-            ExitCode::SUCCESS
-        }
+        Ok((200, content)) => print(&content),
         Ok((_, content)) => fail(&String::from_utf8_lossy(&content).trim_end()),
         Err(error) => fail(&format!("no answer on {}: {error}", path.display())),
     }

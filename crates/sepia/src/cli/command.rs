@@ -290,6 +290,7 @@ mod tests {
             ("sepia reverse --to http://a --log everything", "[possible values: access]"),
             ("sepia reverse --to http://a --workers 0", "write a number from 1 to 1024"),
             ("sepia reverse --to http://a --listen :80 --listen :80", "two listeners on 127"),
+            ("sepia forward --listen :80 --listen 0.0.0.0:80", "127.0.0.1:80 has it already"),
             ("sepia forward --to http://a", "unexpected argument '--to'"),
             ("sepia forward --allow-private inside", "write a network"),
         ];

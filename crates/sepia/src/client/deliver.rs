@@ -93,6 +93,12 @@ impl Pending {
         self.phase == Phase::Serving && self.is_partial && !is_blank
     }
 
+    /// Whether nothing is in hand: at most the empty line before a head is here.
+    pub(crate) fn is_between_requests(&self) -> bool {
+        let serves = self.phase == Phase::Serving && self.is_partial;
+        serves && !self.has_begun_head() && !self.has_output()
+    }
+
     pub(crate) fn has_output(&self) -> bool {
         self.sent < self.output.len() || self.content.is_some()
     }
@@ -239,7 +245,28 @@ impl<'s> Sink<'s> {
     }
 
     /// Sends a head and content that is still being written, each piece as it comes.
+    ///
+    /// An orderly end says that content which only the end of the connection delimits is complete
+    /// (RFC 9112 section 8). So until it is, whatever ends the connection resets it: a fault of
+    /// the origin server, the client's patience, the end of a drain.
     pub(crate) async fn deliver_stream(
+        &mut self,
+        head: &[u8],
+        reader: ContentReader,
+        framing: StreamFraming,
+    ) -> Delivered {
+        let ends_by_close = framing == StreamFraming::UntilClose;
+        if ends_by_close {
+            self.stream.reset_on_close();
+        }
+        let delivered = self.deliver_pieces(head, reader, framing).await;
+        if ends_by_close && delivered == Delivered::Complete {
+            self.stream.end_on_close();
+        }
+        delivered
+    }
+
+    async fn deliver_pieces(
         &mut self,
         head: &[u8],
         mut reader: ContentReader,
@@ -260,9 +287,6 @@ impl<'s> Sink<'s> {
                 Err(aborted) => {
                     // What came before the fault is the client's all the same.
                     let _ = self.deliver(&front).await;
-                    if framing == StreamFraming::UntilClose {
-                        self.stream.reset_on_close();
-                    }
                     return Delivered::Aborted(aborted.0);
                 }
             };
@@ -307,13 +331,23 @@ impl<'s> Sink<'s> {
     }
 
     /// Writes all parts; each piece that is taken gives the client its time anew.
+    ///
+    /// A connection has one deadline, and content of the request that still comes in beside moves
+    /// and clears it: ours is set again whenever that may have happened.
     async fn send(&mut self, parts: [&[u8]; 3]) -> Delivered {
         let mut slices = parts.map(IoSlice::new);
         let mut rest = &mut slices[..];
         IoSlice::advance_slices(&mut rest, 0);
         while !rest.is_empty() {
-            self.stream.set_deadline_in(self.patience);
-            match poll_fn(|cx| self.stream.poll_write(cx, rest)).await {
+            let until = self.stream.set_deadline_in(self.patience);
+            let taken = poll_fn(|cx| {
+                let polled = self.stream.poll_write(cx, rest);
+                if polled.is_pending() {
+                    self.stream.set_deadline_at(until);
+                }
+                polled
+            });
+            match taken.await {
                 Ok(count) => {
                     self.written += count as u64;
                     IoSlice::advance_slices(&mut rest, count);

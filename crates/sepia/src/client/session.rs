@@ -21,7 +21,7 @@ use crate::base::{Counter, Reason, limits, millis};
 use crate::config::Settings;
 use crate::exchange::request::Arrival;
 use crate::exchange::respond::{
-    Body, Client, Composed, respond_local, respond_refused, respond_stored,
+    Client, Composed, ContentSource, respond_local, respond_refused, respond_stored,
 };
 use crate::exchange::status::Handling;
 use crate::exchange::{Request, Step, begin};
@@ -174,7 +174,8 @@ impl Clients {
     /// Answers a head that was not finished in its time, and ends the session.
     fn refuse_late_head(&self, id: SlotId, mut pending: Box<Pending>) {
         let (reason, now) = (Reason::HeadTimeout, self.work.io.now());
-        let composed = respond_refused(reason, now.moment, &mut pending.output);
+        let Pending { input, output, .. } = &mut *pending;
+        let composed = respond_refused(reason, input, now.moment, output);
         account::count_handling(&self.work, Handling::Local(Some(reason)));
         let ended = Ended {
             head: None,
@@ -328,6 +329,8 @@ impl Clients {
                 let mut pending = pending.unwrap_or_else(|| self.spare_pending());
                 pending.clear();
                 pending.input.extend_from_slice(desk.input_from(at));
+                // The deadline of the head that has been served is none for what follows it.
+                self.set_deadline(event.id, timeouts.idle);
                 Fate::Again(pending)
             }
             Stop::Close => self.end_by_linger(event.id, pending),
@@ -371,7 +374,7 @@ impl Clients {
                 Front::Partial => return end(Stop::Partial(at)),
                 Front::Head(head_len) => head_len,
                 Front::Malformed(reason) => {
-                    self.refuse(desk, reason, event);
+                    self.refuse(desk, at, reason, event);
                     return end(Stop::Close);
                 }
             };
@@ -381,7 +384,8 @@ impl Clients {
             self.log(desk, Some(at), &composed, event);
             let keeps = composed.keeps;
             at += head_len;
-            if let (Some(stored), Body::Stored { first, end: last }) = (stored, composed.body)
+            if let (Some(stored), ContentSource::Stored { first, end: last }) =
+                (stored, composed.content)
                 && !append_small(stored, first, last, &mut desk.output)
             {
                 let stop = if keeps { Stop::Share(at) } else { Stop::Close };
@@ -405,7 +409,8 @@ impl Clients {
     ) -> Option<(Composed, Option<&'t Arc<Stored>>)> {
         let head = desk.spans.head(&desk.input[at..]);
         let site = event.settings.sites.get(event.site)?;
-        let asked = Asked { head, site, settings: event.settings };
+        let peer = event.peer.ip();
+        let asked = Asked { head, site, settings: event.settings, peer };
         let step = begin(&self.work, &asked, guard, &mut desk.key, event.now);
         let has_content = !matches!(head.framing(), Framing::None | Framing::Length(0));
         if has_content || !self.work.is_straight {
@@ -433,8 +438,9 @@ impl Clients {
         Some((composed, stored))
     }
 
-    fn refuse(&self, desk: &mut Desk, reason: Reason, event: &Event<'_>) {
-        let composed = respond_refused(reason, event.now, &mut desk.output);
+    fn refuse(&self, desk: &mut Desk, at: usize, reason: Reason, event: &Event<'_>) {
+        let request = &desk.input[at..desk.filled];
+        let composed = respond_refused(reason, request, event.now, &mut desk.output);
         account::count_handling(&self.work, Handling::Local(Some(reason)));
         self.log(desk, None, &composed, event);
     }

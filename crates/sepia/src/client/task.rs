@@ -17,7 +17,7 @@ use super::upload::{ClientUpload, Receiving};
 use crate::base::{Counter, Hop, LocalAnswer, Reason, millis};
 use crate::exchange::fetch::{self, Errand, awaits_continue, has_content};
 use crate::exchange::link::{Fetched, News};
-use crate::exchange::respond::{Body, Client, Composed, respond_local, respond_stored};
+use crate::exchange::respond::{Client, Composed, ContentSource, respond_local, respond_stored};
 use crate::exchange::status::{Forwarded, Handling};
 use crate::exchange::{Request, Step, begin};
 use crate::io::Stream;
@@ -41,13 +41,13 @@ pub(crate) fn start(clients: &Rc<Clients>, stream: Stream, mut request: Request,
     });
 }
 
-/// Counts a task that a panic ended. Its session is closed and its fetch told by their owners.
+/// Says why a request whose task a panic ended got no answer. Its session is closed and its fetch
+/// told by their owners.
 struct Lost(Rc<Clients>);
 
 impl Drop for Lost {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.work.counters.add(Counter::Panics, 1);
             self.0.work.counters.count(Reason::Panicked);
         }
     }
@@ -280,16 +280,16 @@ impl<'s> Serving<'s> {
         account::count_handling(&work, handling);
         let mut sink = self.sink();
         let delivery = async {
-            match (composed.body, reader) {
-                (Body::Stream(framing), Some(reader)) => {
+            match (composed.content, reader) {
+                (ContentSource::Stream(framing), Some(reader)) => {
                     sink.deliver_stream(&out, reader, framing).await
                 }
-                (Body::Stream(_), None) => Delivered::Aborted(Reason::Panicked as u16),
-                (Body::None, reader) => {
+                (ContentSource::Stream(_), None) => Delivered::Aborted(Reason::Panicked as u16),
+                (ContentSource::None, reader) => {
                     drop(reader);
                     sink.deliver(&out).await
                 }
-                (Body::Stored { first, end }, reader) => {
+                (ContentSource::Stored { first, end }, reader) => {
                     drop(reader);
                     sink.deliver_stored(&out, &stored, first, end).await
                 }

@@ -123,3 +123,12 @@ fn a_panic_ends_one_exchange_and_the_worker_goes_on() {
         assert_eq!(&answer, b"HTTP/1.1 504");
     }
 }
+
+#[test]
+fn a_panic_in_any_task_is_counted() {
+    let bench = Bench::new(true);
+    let io = Rc::clone(&bench.clients.work.io);
+    io.spawn(async { panic!("as a fetch would that nobody waits for") });
+    bench.runtime.block_on(async { io.until_idle().await });
+    assert_eq!((bench.snapshot().counter(Counter::Panics), io.tasks()), (1, 0));
+}

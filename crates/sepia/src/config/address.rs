@@ -130,14 +130,19 @@ impl FromStr for OriginAddress {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let Some(rest) = text.strip_prefix("http://") else {
-            if text.starts_with("https://") {
+        let rest = match text.split_once("://") {
+            // Schemes have no case (RFC 3986 §3.1).
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
+            Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => {
                 return refuse("TLS to origins is not available yet; use http://");
             }
-            return match text.split_once("://") {
-                Some((scheme, _)) => refuse(format!("unknown scheme `{scheme}`; use http://")),
-                None => refuse(format!("the scheme is missing: write http://{text}")),
-            };
+            Some((scheme, _)) => {
+                return refuse(format!("unknown scheme `{scheme}`; use http://"));
+            }
+            None if text.is_empty() => {
+                return refuse("an address is missing; write such as http://127.0.0.1:3000");
+            }
+            None => return refuse(format!("the scheme is missing: write http://{text}")),
         };
         let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         if !matches!(path, "" | "/") {
@@ -152,6 +157,9 @@ impl FromStr for OriginAddress {
 fn decode_authority(authority: &str) -> Result<OriginAddress, AddressError> {
     if authority.contains('@') {
         return refuse("user and password are not possible in an origin's address");
+    }
+    if !authority.starts_with('[') && authority.matches(':').count() > 1 {
+        return refuse("write an IPv6 address in brackets, such as http://[::1]:3000");
     }
     let end = if authority.starts_with('[') {
         authority.find(']').map_or(authority.len(), |end| end + 1)
@@ -308,6 +316,7 @@ mod tests {
             ("http://127.0.0.1:3000", "127.0.0.1:3000"),
             ("http://127.0.0.1:3000/", "127.0.0.1:3000"),
             ("http://Example.COM", "example.com"),
+            ("HTTP://a", "a"),
             ("http://[::1]:3000", "[::1]:3000"),
             ("http://[::1]", "[::1]"),
         ];
@@ -327,6 +336,8 @@ mod tests {
             ("http://a:1/x", "a path is not possible here yet; write http://a:1"),
             ("http://a?x", "a path is not possible here yet; write http://a"),
             ("http://u:p@a", "user and password are not possible in an origin's address"),
+            ("", "an address is missing; write such as http://127.0.0.1:3000"),
+            ("http://::1:80", "write an IPv6 address in brackets, such as http://[::1]:3000"),
             ("http://", host),
             ("http://a b", host),
             ("http://[1.2.3.4]:80", host),

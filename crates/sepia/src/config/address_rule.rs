@@ -33,15 +33,39 @@ impl AddressRule {
         AddressRule::Public(forward.allow_private.clone())
     }
 
+    /// Whether a target is refused as it is written, before any name is resolved or response
+    /// looked up: what the store holds for a client of this machine is not for others.
+    pub(crate) fn refuses_written(
+        forward: &Forward,
+        authority: Authority<'_>,
+        peer: Option<IpAddr>,
+    ) -> bool {
+        const LOCALHOST: [IpAddr; 2] =
+            [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+        if is_on_this_machine(peer) {
+            return false;
+        }
+        let networks = &forward.allow_private;
+        match literal(authority.host) {
+            Some(address) => !is_public_or_in(networks, address),
+            None => {
+                is_localhost(authority.host)
+                    && !LOCALHOST.iter().any(|address| is_public_or_in(networks, *address))
+            }
+        }
+    }
+
     /// Whether a connection to `address` is allowed.
     pub(crate) fn allows(&self, address: IpAddr) -> bool {
         match self {
             AddressRule::Any => true,
-            AddressRule::Public(networks) => {
-                !is_private(address.to_canonical()) || contains(networks, address)
-            }
+            AddressRule::Public(networks) => is_public_or_in(networks, address),
         }
     }
+}
+
+fn is_public_or_in(networks: &[IpNet], address: IpAddr) -> bool {
+    !is_private(address.to_canonical()) || contains(networks, address)
 }
 
 /// A client on this machine: a loopback address, or none at all.
@@ -159,6 +183,30 @@ mod tests {
         for host in ["127.0.0.1", "10.0.0.7", "[::1]", "localhost", "LOCALHOST."] {
             assert_eq!(rule(host, "127.0.0.1", &[]), AddressRule::Any, "{host}");
             assert!(!allows(&rule(host, "192.0.2.1", &[]), "127.0.0.1"), "{host}");
+        }
+    }
+
+    #[test]
+    fn what_others_may_not_reach_is_refused_before_the_store_is_asked() {
+        let rows = [
+            ("127.0.0.1", "127.0.0.1", "", false),
+            ("localhost", "::1", "", false),
+            ("127.0.0.1", "192.0.2.1", "", true),
+            ("[::1]", "192.0.2.1", "", true),
+            ("localhost.", "192.0.2.1", "", true),
+            ("localhost", "192.0.2.1", "127.0.0.0/8", false),
+            ("10.0.0.7", "192.0.2.1", "10.0.0.0/8", false),
+            ("10.0.0.7", "192.0.2.1", "127.0.0.0/8", true),
+            ("93.184.216.34", "192.0.2.1", "", false),
+            ("example.org", "192.0.2.1", "", false),
+        ];
+        for (host, peer, allowed, refuses) in rows {
+            let allow_private = allowed.parse().into_iter().collect();
+            let forward = Forward { connect_ports: Vec::new(), allow_private };
+            let authority = Authority { host: host.as_bytes(), port: None };
+            let peer = Some(peer.parse().expect("an address"));
+            let is_refused = AddressRule::refuses_written(&forward, authority, peer);
+            assert_eq!(is_refused, refuses, "{host} for {peer:?} with {allowed:?}");
         }
     }
 

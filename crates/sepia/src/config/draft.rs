@@ -142,8 +142,9 @@ impl Draft {
         let listeners = &self.config.listeners;
         for (index, one) in listeners.iter().enumerate() {
             let before = &listeners[..index];
-            if before.iter().any(|other| other.address.conflicts_with(&one.address)) {
-                return Err(format!("two listeners on {}", one.address));
+            if let Some(other) = before.iter().find(|o| o.address.conflicts_with(&one.address)) {
+                let (one, other) = (&one.address, &other.address);
+                return Err(format!("two listeners on {one}: {other} has it already"));
             }
         }
         Ok(self.config)

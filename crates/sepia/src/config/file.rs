@@ -84,7 +84,11 @@ impl Config {
 
 fn read_bounded(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    File::open(path)?.take(limits::CONFIG_BYTES + 1).read_to_string(&mut text)?;
+    let read = File::open(path)?.take(limits::CONFIG_BYTES + 1).read_to_string(&mut text);
+    read.map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => io::Error::other("it is no text in UTF-8"),
+        _ => error,
+    })?;
     if text.len() as u64 > limits::CONFIG_BYTES {
         return Err(io::Error::other("it is larger than 4 MiB"));
     }

@@ -338,7 +338,7 @@ pub static OPTIONS: &[OptionRow] = &[
         },
         preset: Preset::Depends("a quarter of the memory, or of the cgroup's limit"),
         example: "256MiB",
-        sentence: "The one budget for stored responses, index, buffers and waiters. KiB, MiB, GiB \
+        sentence: "The budget for stored responses with their heads and the index. KiB, MiB, GiB \
                    are powers of 1,024 and kB, MB, GB of 1,000.",
     },
     OptionRow {

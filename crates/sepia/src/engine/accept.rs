@@ -42,7 +42,10 @@ impl Accepting {
     /// Takes up listening sockets.
     pub(super) fn open(&mut self, registry: &Registry, taken: Vec<Taken>) -> io::Result<()> {
         for Taken { site, listening } in taken {
-            let token = Token(MAILBOX_TOKEN.0 + 1 + self.listeners.len());
+            // A place that a reload has left is taken again; a late event for it costs one look.
+            let free = self.listeners.iter().position(Option::is_none);
+            let index = free.unwrap_or(self.listeners.len());
+            let token = Token(MAILBOX_TOKEN.0 + 1 + index);
             let mut socket = match listening {
                 Listening::Tcp(socket) => Listener::Tcp(TcpListener::from_std(socket)),
                 Listening::Unix(socket) => Listener::Unix(UnixListener::from_std(socket)),
@@ -51,7 +54,11 @@ impl Accepting {
                 Listener::Tcp(socket) => registry.register(socket, token, Interest::READABLE)?,
                 Listener::Unix(socket) => registry.register(socket, token, Interest::READABLE)?,
             }
-            self.listeners.push(Some(Accepter { socket, site, again: true, paused_until: 0 }));
+            let accepter = Some(Accepter { socket, site, again: true, paused_until: 0 });
+            match self.listeners.get_mut(index) {
+                Some(place) => *place = accepter,
+                None => self.listeners.push(accepter),
+            }
         }
         Ok(())
     }
@@ -156,7 +163,7 @@ fn refuse(clients: &Clients, socket: Socket, reason: Reason) {
     work.counters.count(reason);
     work.tell(reason, &"a new connection");
     let mut answer = Vec::new();
-    respond_refused(reason, work.io.clock().moment(), &mut answer);
+    respond_refused(reason, b"", work.io.clock().moment(), &mut answer);
     // A socket that takes nothing gets nothing.
     let _ = match socket {
         Socket::Tcp(mut stream) => TcpStream::write(&mut stream, &answer),

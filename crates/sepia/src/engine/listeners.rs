@@ -8,13 +8,14 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::base::limits;
 use crate::config::ListenAddress;
+use crate::io::socket_file::SocketFile;
 
 /// A listening socket of one worker.
 #[derive(Debug)]
@@ -38,8 +39,8 @@ pub(super) struct Listeners {
     waiting: Vec<Vec<Taken>>,
     /// Number of the next site.
     next_site: u16,
-    /// Unix sockets to remove at the end.
-    paths: HashMap<u16, PathBuf>,
+    /// The unix sockets' files, by site; dropping one removes it.
+    files: HashMap<u16, SocketFile>,
 }
 
 impl Listeners {
@@ -48,7 +49,7 @@ impl Listeners {
             workers,
             waiting: (0..workers).map(|_| Vec::new()).collect(),
             next_site: 0,
-            paths: HashMap::new(),
+            files: HashMap::new(),
         }
     }
 
@@ -64,9 +65,9 @@ impl Listeners {
                 (ListenAddress::Tcp(bound), sockets)
             }
             ListenAddress::Unix(path) => {
-                let sockets = bind_unix(path, self.workers)
+                let (sockets, file) = bind_unix(path, self.workers)
                     .map_err(|error| explain(&format_args!("unix:{}", path.display()), &error))?;
-                self.paths.insert(site, path.clone());
+                self.files.insert(site, file);
                 let sockets = sockets.into_iter().map(Listening::Unix).collect();
                 (ListenAddress::Unix(path.clone()), sockets)
             }
@@ -100,24 +101,16 @@ impl Listeners {
 
     /// A site's sockets are closed by their workers; what it left in the file system goes here.
     pub(super) fn close(&mut self, site: u16) {
-        if let Some(path) = self.paths.remove(&site) {
-            // Somebody may have removed it already.
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
-impl Drop for Listeners {
-    fn drop(&mut self) {
-        for path in self.paths.values() {
-            let _ = fs::remove_file(path);
-        }
+        self.files.remove(&site);
     }
 }
 
 fn explain(address: &dyn std::fmt::Display, error: &io::Error) -> io::Error {
     let hint = match error.kind() {
-        io::ErrorKind::AddrInUse => "another program listens there: stop it or choose another port",
+        io::ErrorKind::AddrInUse => {
+            "another program listens there: stop it or choose another address"
+        }
+        io::ErrorKind::AlreadyExists => "only a socket that nobody uses is replaced",
         io::ErrorKind::PermissionDenied => {
             "this user may not: a port below 1024 needs CAP_NET_BIND_SERVICE, a socket its folder"
         }
@@ -159,25 +152,15 @@ fn listening(socket: Socket) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-fn bind_unix(path: &Path, workers: usize) -> io::Result<Vec<UnixListener>> {
-    let listener = match UnixListener::bind(path) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            if UnixStream::connect(path).is_ok() {
-                return Err(error);
-            }
-            // Nobody answers: an instance that is gone left it behind.
-            fs::remove_file(path)?;
-            UnixListener::bind(path)?
-        }
-        other => other?,
-    };
+fn bind_unix(path: &Path, workers: usize) -> io::Result<(Vec<UnixListener>, SocketFile)> {
+    let (listener, file) = SocketFile::bind(path, |path| UnixListener::bind(path))?;
     listener.set_nonblocking(true)?;
     let mut sockets = Vec::new();
     for _ in 1..workers {
         sockets.push(listener.try_clone()?);
     }
     sockets.push(listener);
-    Ok(sockets)
+    Ok((sockets, file))
 }
 
 /// The kernel's own cap on accept queues, if it is lower than a busy listener needs.

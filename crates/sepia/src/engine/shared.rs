@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use store::Store;
+use store::{Kind, Store};
 
 use super::listeners::{Listeners, low_backlog_cap};
 use super::mail::{Mail, Mailbox};
@@ -234,7 +234,12 @@ impl Live for Shared {
 
     fn store_use(&self) -> Vec<(&'static str, u64)> {
         let usage = self.store.usage();
-        vec![("content", usage.content), ("heads", usage.heads), ("index", usage.index)]
+        let kinds = [
+            (Kind::Content, usage.content),
+            (Kind::Heads, usage.heads),
+            (Kind::Index, usage.index),
+        ];
+        kinds.map(|(kind, bytes)| (kind.name(), bytes)).into()
     }
 
     fn origins(&self) -> Vec<OriginLine> {

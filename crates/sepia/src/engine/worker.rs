@@ -94,7 +94,13 @@ impl Worker {
         let core = Core::new(parts.mailbox, parts.shared, work);
         let mut worker = Worker { poll: parts.poll, events: Events::with_capacity(EVENTS), core };
         worker.core.accepting.open(io.registry(), parts.listeners)?;
-        worker.run_until_drained(&runtime, &nested)
+        let ended = worker.run_until_drained(&runtime, &nested);
+        drop((worker, nested, io));
+        if let Ok(runtime) = Rc::try_unwrap(runtime) {
+            // A name that the system still resolves must not hold the end up.
+            runtime.shutdown_background();
+        }
+        ended
     }
 
     fn run_until_drained(&mut self, runtime: &LocalRuntime, nested: &Nested) -> io::Result<()> {
@@ -297,6 +303,8 @@ impl Core {
     fn read_mail(&mut self) -> io::Result<()> {
         for mail in self.mailbox.take() {
             match mail {
+                // It crossed the drain on its way: nobody is let in any more.
+                Mail::Reload { .. } if self.drain_until.is_some() => {}
                 Mail::Reload { settings, opened, closed } => {
                     *self.clients.work.settings.borrow_mut() = Rc::new(Settings::clone(&settings));
                     let registry = self.io().registry().try_clone()?;

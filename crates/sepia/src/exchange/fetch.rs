@@ -83,6 +83,9 @@ impl Fetch {
                 return self.teller.outcome(Ok(Fetched::Switched(Box::new(incoming))));
             }
             self.invalidate(&incoming);
+            if stale.is_some() {
+                self.work.counters.add(Counter::Validations, 1);
+            }
             if let Some(old) = stale.take_if(|_| incoming.head().status() == 304) {
                 match self.freshen(&old, incoming, generation).await {
                     Some(freshened) => {
@@ -165,7 +168,6 @@ impl Fetch {
         generation: u64,
     ) -> Option<Arc<Stored>> {
         let (request, why) = (&self.request, self.why);
-        self.work.counters.add(Counter::Validations, 1);
         let arrived = arrived(request, &incoming, generation);
         let freshened = freshen(&self.work.store, old, &arrived, &request.settings);
         if let Freshened::Updated(stored) = &freshened {

@@ -52,6 +52,7 @@ impl Request {
     }
 
     pub(crate) fn asked(&self) -> Asked<'_> {
-        Asked { head: self.head(), site: self.site(), settings: &self.settings }
+        let peer = self.peer.ip();
+        Asked { head: self.head(), site: self.site(), settings: &self.settings, peer }
     }
 }

@@ -14,7 +14,7 @@ use crate::local::{self, LocalContent};
 
 /// The content that follows a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Body {
+pub(crate) enum ContentSource {
     /// Nothing, or it stands behind the head already.
     None,
     /// Bytes `first..end` of the complete stored content.
@@ -37,7 +37,7 @@ pub(crate) struct Composed {
     pub(crate) status: u16,
     /// Where the value of Cache-Status stands in the buffer.
     pub(crate) cache_status: Range<usize>,
-    pub(crate) body: Body,
+    pub(crate) content: ContentSource,
     /// Content bytes that will follow, if that is known.
     pub(crate) length: u64,
     /// Whether the connection outlives the answer.
@@ -107,20 +107,20 @@ fn respond_whole(
     let complete = stored.content.complete_len();
     // RFC 9112 section 6.3: these never have content, whatever their fields say.
     if matches!(status, 100..200 | 204 | 304) {
-        return ending.end(out, Composing { status, body: Body::None, length: 0 });
+        return ending.end(out, Composing { status, content: ContentSource::None, length: 0 });
     }
     if let Some(length) = complete.or(stored.declared_length) {
         encode_number(out, b"Content-Length: ", length);
-        let body = match complete {
-            _ if client.is_head() => Body::None,
-            Some(end) => Body::Stored { first: 0, end },
-            None => Body::Stream(StreamFraming::Length),
+        let content = match complete {
+            _ if client.is_head() => ContentSource::None,
+            Some(end) => ContentSource::Stored { first: 0, end },
+            None => ContentSource::Stream(StreamFraming::Length),
         };
         let length = if client.is_head() { 0 } else { length };
-        return ending.end(out, Composing { status, body, length });
+        return ending.end(out, Composing { status, content, length });
     }
     if client.is_head() {
-        return ending.end(out, Composing { status, body: Body::None, length: 0 });
+        return ending.end(out, Composing { status, content: ContentSource::None, length: 0 });
     }
     let framing = if client.head.version() == Version::Http11 {
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
@@ -129,7 +129,7 @@ fn respond_whole(
         ending.keeps = false;
         StreamFraming::UntilClose
     };
-    ending.end(out, Composing { status, body: Body::Stream(framing), length: 0 })
+    ending.end(out, Composing { status, content: ContentSource::Stream(framing), length: 0 })
 }
 
 struct Part {
@@ -156,8 +156,8 @@ fn respond_part(
     encode_decimal(out, part.length);
     let length = part.end - part.first;
     encode_number(out, b"\r\nContent-Length: ", length);
-    let body = Body::Stored { first: part.first, end: part.end };
-    ending.end(out, Composing { status: 206, body, length })
+    let content = ContentSource::Stored { first: part.first, end: part.end };
+    ending.end(out, Composing { status: 206, content, length })
 }
 
 fn respond_unsatisfiable(
@@ -176,7 +176,7 @@ fn respond_unsatisfiable(
     }
     encode_number(out, b"Content-Range: bytes */", length);
     out.extend_from_slice(b"Content-Length: 0\r\n");
-    ending.end(out, Composing { status: 416, body: Body::None, length: 0 })
+    ending.end(out, Composing { status: 416, content: ContentSource::None, length: 0 })
 }
 
 /// RFC 9110 section 15.4.5: no representation metadata but what names the representation.
@@ -203,7 +203,7 @@ fn respond_not_modified(
             wire::encode_field(out, field.name, field.value);
         }
     }
-    ending.end(out, Composing { status: 304, body: Body::None, length: 0 })
+    ending.end(out, Composing { status: 304, content: ContentSource::None, length: 0 })
 }
 
 /// Appends a whole answer that the proxy gives by itself.
@@ -219,27 +219,36 @@ pub(crate) fn respond_local(
     let keeps = client.may_keep && answer.err().is_none_or(|reason| !reason.closes());
     let ending = Ending { client, stored: None, handling: Handling::Local(answer.err()), keeps };
     append_local_head(&content, answer.err(), client.now, out);
-    let length = content.bytes.len() as u64;
-    let composed = ending.end(out, Composing { status: content.status, body: Body::None, length });
+    let length = if client.is_head() { 0 } else { content.bytes.len() as u64 };
+    let composed =
+        ending.end(out, Composing { status: content.status, content: ContentSource::None, length });
     if !client.is_head() {
         out.extend_from_slice(&content.bytes);
     }
     composed
 }
 
-/// Appends a whole answer to bytes that were no request; the connection closes.
-pub(crate) fn respond_refused(reason: Reason, now: Moment, out: &mut Vec<u8>) -> Composed {
+/// Appends a whole answer to bytes that were no request; the connection closes. The sender of a
+/// HEAD, however faulty the rest of it, gets no content (RFC 9110 section 9.3.2).
+pub(crate) fn respond_refused(
+    reason: Reason,
+    request: &[u8],
+    now: Moment,
+    out: &mut Vec<u8>,
+) -> Composed {
     let content = local::refusal(reason);
     append_local_head(&content, Some(reason), now, out);
     let handling = Handling::Local(Some(reason));
     let cache_status = append_cache_status(handling, content.status, out);
     out.extend_from_slice(b"Connection: close\r\n\r\n");
-    out.extend_from_slice(&content.bytes);
-    let length = content.bytes.len() as u64;
+    let is_head = request.strip_prefix(b"\r\n").unwrap_or(request).starts_with(b"HEAD ");
+    let bytes = if is_head { &[][..] } else { &content.bytes };
+    out.extend_from_slice(bytes);
+    let length = bytes.len() as u64;
     Composed {
         status: content.status,
         cache_status,
-        body: Body::None,
+        content: ContentSource::None,
         length,
         keeps: false,
         reason: Some(reason),
@@ -275,7 +284,7 @@ struct Ending<'a> {
 
 struct Composing {
     status: u16,
-    body: Body,
+    content: ContentSource,
     length: u64,
 }
 
@@ -293,7 +302,7 @@ impl Ending<'_> {
         Composed {
             status: composing.status,
             cache_status,
-            body: composing.body,
+            content: composing.content,
             length: composing.length,
             keeps: self.keeps,
             reason: match self.handling {

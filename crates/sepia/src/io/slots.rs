@@ -16,11 +16,12 @@ use caching::Moment;
 use mio::event::Event;
 use mio::{Registry, Token};
 use tokio::runtime::LocalRuntime;
+use tokio::task::JoinHandle;
 
 use super::clock::Clock;
 use super::socket::{Peer, Socket};
 use super::wheel::{Target, TimerId, Wheel};
-use crate::base::{Counters, Gauge, limits};
+use crate::base::{Counter, Counters, Gauge, limits};
 
 /// Which part of the program a slot belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,8 +91,9 @@ enum Place {
 
 const NONE: u32 = u32::MAX;
 
-/// Tokens from here up are not slots but the engine's own (listeners, mailbox).
-pub(crate) const ENGINE_TOKENS: usize = usize::MAX - 1024;
+/// Tokens from here up are not slots but the engine's own (listeners, mailbox): generations of
+/// slots stay below half of their numbers.
+pub(crate) const ENGINE_TOKENS: usize = 1 << 63;
 
 /// Names a slot for as long as its connection lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -214,7 +216,8 @@ impl Io {
         &self.registry
     }
 
-    /// Runs `task` on this worker. It is counted, so that the loop knows when none is left.
+    /// Runs `task` on this worker. It is counted, so that the loop knows when none is left; so
+    /// is a panic that ends it.
     pub(crate) fn spawn(self: &Rc<Self>, task: impl Future<Output = ()> + 'static) {
         let Some(runtime) = self.runtime.upgrade() else { return };
         self.tasks.set(self.tasks.get() + 1);
@@ -226,13 +229,14 @@ impl Io {
     }
 
     /// Runs `work` in the runtime's small pool of threads that may block; `None` if the worker
-    /// ends first.
+    /// ends first. What has not begun when its caller gives up never does, so that those who have
+    /// gone do not stand before those who wait.
     pub(crate) async fn spawn_blocking<R: Send + 'static>(
         &self,
         work: impl FnOnce() -> R + Send + 'static,
     ) -> Option<R> {
-        let handle = self.runtime.upgrade()?.spawn_blocking(work);
-        handle.await.ok()
+        let mut handle = AbortOnDrop(self.runtime.upgrade()?.spawn_blocking(work));
+        (&mut handle.0).await.ok()
     }
 
     pub(crate) fn tasks(&self) -> usize {
@@ -575,11 +579,23 @@ fn retry<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     }
 }
 
+/// Takes work out of the pool's queue when nobody waits for it any more.
+struct AbortOnDrop<R>(JoinHandle<R>);
+
+impl<R> Drop for AbortOnDrop<R> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 #[derive(Debug)]
 struct TaskCount(Rc<Io>);
 
 impl Drop for TaskCount {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.counters.add(Counter::Panics, 1);
+        }
         let left = self.0.tasks.get() - 1;
         self.0.tasks.set(left);
         if left == 0 {

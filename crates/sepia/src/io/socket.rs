@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::time::Duration;
 
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
@@ -96,10 +97,18 @@ impl Socket {
 
     /// Answers the close with a reset: the peer learns that what it got is not all.
     pub(crate) fn reset_on_close(&self) {
+        self.set_linger(Some(Duration::ZERO));
+    }
+
+    /// Takes [`Socket::reset_on_close`] back: the close is an orderly end again.
+    pub(crate) fn end_on_close(&self) {
+        self.set_linger(None);
+    }
+
+    fn set_linger(&self, time: Option<Duration>) {
         if let Socket::Tcp(stream) = self {
-            let socket = socket2::SockRef::from(stream);
             // Failing means that the connection is gone already.
-            let _ = socket.set_linger(Some(std::time::Duration::ZERO));
+            let _ = socket2::SockRef::from(stream).set_linger(time);
         }
     }
 }

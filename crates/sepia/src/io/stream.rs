@@ -37,9 +37,17 @@ impl Stream {
         self.id
     }
 
-    /// From now on reads and writes fail as timed out `millis` after now.
-    pub(crate) fn set_deadline_in(&self, millis: u64) {
-        self.io.set_deadline(self.id, self.io.clock().millis().saturating_add(millis));
+    /// Lets reads and writes fail as timed out `millis` after now. Returns when that is, in
+    /// milliseconds of the clock.
+    pub(crate) fn set_deadline_in(&self, millis: u64) -> u64 {
+        let at = self.io.clock().millis().saturating_add(millis);
+        self.set_deadline_at(at);
+        at
+    }
+
+    /// The same at a time that is known, in milliseconds of the clock.
+    pub(crate) fn set_deadline_at(&self, at: u64) {
+        self.io.set_deadline(self.id, at);
     }
 
     pub(crate) fn clear_deadline(&self) {
@@ -139,6 +147,11 @@ impl Stream {
     /// The connection ends with a reset, whoever drops it.
     pub(crate) fn reset_on_close(&self) {
         let _ = self.io.with_socket(self.id, super::socket::Socket::reset_on_close);
+    }
+
+    /// Takes [`Stream::reset_on_close`] back.
+    pub(crate) fn end_on_close(&self) {
+        let _ = self.io.with_socket(self.id, super::socket::Socket::end_on_close);
     }
 }
 

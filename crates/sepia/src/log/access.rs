@@ -3,10 +3,11 @@
 //! A worker formats into memory that only it touches, and hands over whole lines once a turn of its
 //! loop if the shared buffer is free at that moment; it never waits for it, nor for the reader at
 //! the other end. When the reader is slow the shared buffer fills, then the worker's own, then
-//! lines are dropped and counted. In the steady state nothing here allocates: the writer thread
-//! swaps the shared buffer for an empty one of the same capacity.
+//! lines are dropped and counted; so are those that cannot be written. In the steady state nothing
+//! here allocates: the writer thread swaps the shared buffer for an empty one of the same capacity.
 
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,6 +26,8 @@ struct Shared {
     pending: Mutex<Pending>,
     /// The writer thread waits here for lines, the end of the program for the writer thread.
     changed: Condvar,
+    /// Lines that could not be written and that no worker has counted yet.
+    lost: AtomicU64,
 }
 
 struct Pending {
@@ -63,6 +66,7 @@ impl AccessLog {
                 has_ended: false,
             }),
             changed: Condvar::new(),
+            lost: AtomicU64::new(0),
         });
         let of_thread = Arc::clone(&shared);
         thread::Builder::new()
@@ -107,9 +111,9 @@ impl Drop for AccessLog {
 }
 
 /// The writer thread: takes all pending lines at once and writes them, for as long as that takes.
-fn write_out(shared: &Shared, mut out: impl Write) {
+fn write_out(shared: &Shared, out: impl Write) {
     let mut lines = Vec::with_capacity(limits::LOG_SHARED_BYTES);
-    let mut is_reader_gone = false;
+    let mut sink = Sink { out, state: SinkState::Whole };
     loop {
         let mut pending = shared.lock();
         while pending.lines.is_empty() && !pending.is_ending {
@@ -124,11 +128,67 @@ fn write_out(shared: &Shared, mut out: impl Write) {
         }
         std::mem::swap(&mut lines, &mut pending.lines);
         drop(pending);
-        // A closed pipe is the reader's choice and no reason to end: lines go nowhere from then on.
-        is_reader_gone =
-            is_reader_gone || out.write_all(&lines).and_then(|()| out.flush()).is_err();
+        let lost = sink.write_lines(&lines);
+        if lost > 0 {
+            shared.lost.fetch_add(lost, Ordering::Relaxed);
+        }
         lines.clear();
     }
+}
+
+/// Where the lines go. A closed pipe is the reader's choice and no reason to end; a full disk may
+/// have room again for the next lines.
+struct Sink<W> {
+    out: W,
+    state: SinkState,
+}
+
+enum SinkState {
+    /// What has been written ends with a line's end.
+    Whole,
+    /// An error came in the middle of a line.
+    Broken,
+    /// Nobody will ever read again.
+    Closed,
+}
+
+impl<W: Write> Sink<W> {
+    /// Writes whole lines; returns how many of them were lost.
+    fn write_lines(&mut self, lines: &[u8]) -> u64 {
+        let mut rest = lines;
+        if !matches!(self.state, SinkState::Closed)
+            && let Err(error) = self.write_all(&mut rest)
+        {
+            self.state = match error.kind() {
+                ErrorKind::BrokenPipe => SinkState::Closed,
+                _ if rest.len() == lines.len() => return count_lines(rest),
+                _ if lines[..lines.len() - rest.len()].ends_with(b"\n") => SinkState::Whole,
+                _ => SinkState::Broken,
+            };
+        }
+        count_lines(rest)
+    }
+
+    /// Leaves in `rest` what was not written.
+    fn write_all(&mut self, rest: &mut &[u8]) -> io::Result<()> {
+        if matches!(self.state, SinkState::Broken) {
+            self.out.write_all(b"\n")?;
+            self.state = SinkState::Whole;
+        }
+        while !rest.is_empty() {
+            match self.out.write(rest) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => *rest = &rest[count..],
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.out.flush()
+    }
+}
+
+fn count_lines(lines: &[u8]) -> u64 {
+    lines.iter().map(|&byte| u64::from(byte == b'\n')).sum()
 }
 
 /// How often a busy lock is tried before the lines wait for the worker's next turn. It is held for
@@ -159,10 +219,14 @@ impl LogWriter {
     }
 
     /// Hands over the lines of this turn without waiting; returns how many lines were dropped since
-    /// the last call, for the counter.
+    /// the last call, or could not be written, for the counter.
     pub fn flush(&mut self) -> u64 {
         if !self.lines.is_empty() {
             self.hand_over();
+        }
+        // Looked at first, because taking it costs all workers something.
+        if self.shared.lost.load(Ordering::Relaxed) > 0 {
+            self.dropped += self.shared.lost.swap(0, Ordering::Relaxed);
         }
         std::mem::take(&mut self.dropped)
     }
@@ -216,7 +280,7 @@ impl Drop for LogWriter {
 
 #[cfg(test)]
 mod tests {
-    use super::{AccessLog, Record};
+    use super::{AccessLog, Record, Sink, SinkState};
     use crate::base::limits;
     use std::io::{self, Write};
     use std::sync::mpsc::{Receiver, Sender, channel};
@@ -339,6 +403,38 @@ mod tests {
         writer.flush();
         at_reader.recv().unwrap();
         log.finish();
+    }
+
+    /// A disk with room for one line and a half, then for none, then for all.
+    struct Full {
+        kept: Kept,
+        calls: u32,
+    }
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.calls += 1;
+            match self.calls {
+                1 => self.kept.write(&bytes[..bytes.len() * 3 / 4]),
+                2 | 3 => Err(io::ErrorKind::StorageFull.into()),
+                _ => self.kept.write(bytes),
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_costs_counted_lines_and_those_after_it_are_whole() {
+        let kept = Kept::default();
+        let mut sink = Sink { out: Full { kept: kept.clone(), calls: 0 }, state: SinkState::Whole };
+        let lost: Vec<_> =
+            [&b"one\ntwo\n"[..], b"three\n", b"four\nfive\n"].map(|l| sink.write_lines(l)).into();
+        assert_eq!(lost, [1, 1, 0]);
+        let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text, "one\ntw\nfour\nfive\n");
     }
 
     #[test]

@@ -65,6 +65,9 @@ pub(crate) async fn pump(
         buffer,
         silence: (!outlook.is_event_stream).then(|| millis(terms.timeouts.silence)),
     };
+    if let Some(upload) = &upload {
+        upload.note_answer(flow.silence);
+    }
     let moved = flow.run(side, &connection, &mut writer, &mut upload).await;
     if let Err(reason) = moved {
         writer.abort(reason as u16);

@@ -1,6 +1,6 @@
 //! Request content on its way to the origin, beside whatever the origin says meanwhile.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
@@ -15,10 +15,30 @@ use super::connection::OriginConnection;
 use crate::base::{Reason, millis};
 use crate::config::Timeouts;
 
+/// What the origin's connection waits for, beside room to write, while content is on its way.
+#[derive(Clone, Copy, Debug)]
+enum Awaited {
+    /// The head of the answer.
+    Head,
+    /// The answer's content; milliseconds of silence that it may have, `None` for any.
+    Content(Option<u64>),
+}
+
 /// The sending of one request's content. It fails if the client breaks its content off or the
 /// origin takes none for too long, which ends the exchange. An origin that has closed may still
 /// have answered: that is for the reader of the answer.
-pub(crate) struct Upload(Pin<Box<dyn Future<Output = Result<(), Reason>>>>);
+pub(crate) struct Upload {
+    sending: Pin<Box<dyn Future<Output = Result<(), Reason>>>>,
+    awaited: Rc<Cell<Awaited>>,
+}
+
+impl Upload {
+    /// The answer has begun, before all content was sent: the connection's one deadline is
+    /// that of the answer's content from now on; `silence` in milliseconds, `None` for none.
+    pub(super) fn note_answer(&self, silence: Option<u64>) {
+        self.awaited.set(Awaited::Content(silence));
+    }
+}
 
 impl std::fmt::Debug for Upload {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -27,8 +47,8 @@ impl std::fmt::Debug for Upload {
 }
 
 /// Sends what `content` gives, framed as the request said; then the origin has its time for the
-/// first byte of an answer. A client that waits for 100 waits for the origin: until content comes
-/// the deadline for the first byte holds.
+/// first byte of an answer, if none has begun. A client that waits for 100 waits for the origin:
+/// until content comes the deadline for the first byte holds.
 pub(super) fn send_content(
     connection: Rc<OriginConnection>,
     content: Rc<RefCell<ContentReader>>,
@@ -38,11 +58,17 @@ pub(super) fn send_content(
 ) -> Upload {
     let (silence, first_byte) = (millis(timeouts.silence), millis(timeouts.first_byte));
     let is_chunked = matches!(framing, Framing::Chunked);
-    Upload(Box::pin(async move {
+    let awaited = Rc::new(Cell::new(Awaited::Head));
+    let shared = Rc::clone(&awaited);
+    let sending = Box::pin(async move {
         loop {
-            // The client's pace is the client's clock's business.
-            if !std::mem::take(&mut awaits_continue) {
-                connection.stream().clear_deadline();
+            match awaited.get() {
+                Awaited::Head if std::mem::take(&mut awaits_continue) => {}
+                // The client's pace is the client's clock's business.
+                Awaited::Head | Awaited::Content(None) => connection.stream().clear_deadline(),
+                Awaited::Content(Some(silence)) => {
+                    connection.stream().set_deadline_in(silence);
+                }
             }
             let piece = poll_fn(|cx| content.borrow_mut().poll_piece(cx)).await;
             let Some(piece) = piece.map_err(|aborted| reason_of(aborted.0))? else { break };
@@ -59,9 +85,17 @@ pub(super) fn send_content(
                 return unsent(&error);
             }
         }
-        connection.stream().set_deadline_in(first_byte);
+        match awaited.get() {
+            Awaited::Head => {
+                connection.stream().set_deadline_in(first_byte);
+            }
+            Awaited::Content(None) => connection.stream().clear_deadline(),
+            // The last write has set it.
+            Awaited::Content(Some(_)) => {}
+        }
         Ok(())
-    }))
+    });
+    Upload { sending, awaited: shared }
 }
 
 /// What becomes of the exchange when content could not be sent.
@@ -105,8 +139,8 @@ pub(crate) async fn alongside<T>(
 ) -> Result<T, Reason> {
     let mut main = pin!(main);
     poll_fn(|cx| {
-        if let Some(sending) = upload
-            && let Poll::Ready(sent) = sending.0.as_mut().poll(cx)
+        if let Some(running) = upload
+            && let Poll::Ready(sent) = running.sending.as_mut().poll(cx)
         {
             *upload = None;
             if let Err(reason) = sent {

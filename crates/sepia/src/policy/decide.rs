@@ -1,12 +1,14 @@
 //! Hop 3, decide: from a request head to a plan. Reads the request and the settings, nothing
 //! else; never does I/O. RFC 9110 sections 7.6, 9.3, 10.1.1; RFC 9112 section 3.2.
 
+use std::net::IpAddr;
+
 use caching::{PassRule, lookup_rule};
 use wire::{Authority, Known, Method, RequestHead, Target};
 
 use crate::base::limits;
 use crate::base::{LocalAnswer, Reason};
-use crate::config::{Forward, Role, Settings, Site};
+use crate::config::{AddressRule, Forward, Role, Settings, Site};
 
 /// A request with the listener that it came to.
 #[derive(Clone, Copy)]
@@ -14,6 +16,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) head: RequestHead<'a>,
     pub(crate) site: &'a Site,
     pub(crate) settings: &'a Settings,
+    /// The client's address; `None` for a process on this machine.
+    pub(crate) peer: Option<IpAddr>,
 }
 
 /// What is to happen to a request.
@@ -48,18 +52,27 @@ pub(crate) fn decide<'a>(asked: &Asked<'a>) -> Plan<'a> {
     }
     match &asked.site.listener.role {
         Role::Reverse(_) => decide_reverse(request),
-        Role::Forward(forward) => decide_forward(request, forward),
+        Role::Forward(forward) => decide_forward(request, forward, asked.peer),
     }
 }
 
 fn decide_reverse(request: RequestHead<'_>) -> Plan<'_> {
-    match request.method() {
-        Method::Connect => Plan::Refuse(Reason::MethodNotAllowed),
+    match (request.method(), request.target()) {
+        (Method::Connect, _) => Plan::Refuse(Reason::MethodNotAllowed),
+        // A resource of https is not to be had over plain http (RFC 9110 section 7.4), and no
+        // other scheme has a place in the key.
+        (_, Target::Absolute { scheme, .. }) if !scheme.eq_ignore_ascii_case(b"http") => {
+            Plan::Refuse(Reason::UnsupportedScheme)
+        }
         _ => Plan::Serve(lookup_rule(request)),
     }
 }
 
-fn decide_forward<'a>(request: RequestHead<'a>, forward: &Forward) -> Plan<'a> {
+fn decide_forward<'a>(
+    request: RequestHead<'a>,
+    forward: &Forward,
+    peer: Option<IpAddr>,
+) -> Plan<'a> {
     match request.target() {
         Target::Authority(authority) => {
             let port = authority.port.unwrap_or(0);
@@ -70,6 +83,10 @@ fn decide_forward<'a>(request: RequestHead<'a>, forward: &Forward) -> Plan<'a> {
             }
         }
         Target::Absolute { scheme, .. } if scheme.eq_ignore_ascii_case(b"http") => {
+            let refuses = |authority| AddressRule::refuses_written(forward, authority, peer);
+            if request.authority().is_some_and(refuses) {
+                return Plan::Refuse(Reason::PrivateTarget);
+            }
             Plan::Serve(lookup_rule(request))
         }
         Target::Absolute { .. } => Plan::Refuse(Reason::UnsupportedScheme),

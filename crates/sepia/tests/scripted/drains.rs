@@ -72,6 +72,23 @@ fn idle_sessions_are_closed_at_once() {
 }
 
 #[test]
+fn rfc9112_2_2_an_empty_line_behind_an_exchange_is_nothing_in_hand() {
+    each_path(|bed| {
+        let origin = ScriptedOrigin::start();
+        let proxy = bed.gateway(&origin);
+        let mut client = proxy.client();
+        client.send("OPTIONS * HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\n\r\n");
+        assert_eq!(client.expect_response("OPTIONS").status, 200);
+        let before = proxy.count(Counter::BytesFromClients);
+        client.send("\r\n");
+        proxy.until("the line", |proxy| proxy.count(Counter::BytesFromClients) == before + 2);
+        assert_eq!(stop(proxy).0.join().expect("stopped"), 0);
+        client.expect_end();
+        origin.finish();
+    });
+}
+
+#[test]
 fn nobody_is_accepted_any_more_and_a_half_sent_head_may_be_finished() {
     each_path(|bed| {
         let origin = ScriptedOrigin::start();

@@ -1,6 +1,8 @@
 //! The framing of an origin's content, sound and broken: what is truncated is never taken for
 //! complete nor stored, and bytes behind a response are nobody's answer. RFC 9112 sections 6 to 9.
 
+use std::time::Duration;
+
 use sepia::base::{Counter, Gauge, Reason};
 use testkit::script::{Gate, ScriptedOrigin};
 
@@ -83,6 +85,52 @@ fn rfc9112_8_a_client_of_http10_learns_of_a_truncated_answer_by_a_reset() {
         client.send("GET / HTTP/1.0\r\nHost: a\r\n\r\n");
         client.expect_reset();
         drop(proxy);
+        origin.finish();
+    });
+}
+
+/// An answer in chunks that stops after the first.
+fn stop_after_one_chunk(origin: &ScriptedOrigin) {
+    origin.connection(|c| {
+        c.expect_head();
+        c.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+        c.expect_closed();
+    });
+}
+
+#[test]
+fn rfc9112_8_a_half_closed_client_of_http10_learns_of_a_truncated_answer_too() {
+    each_path(|bed| {
+        let origin = ScriptedOrigin::start();
+        stop_after_one_chunk(&origin);
+        let proxy = bed.gateway(&origin);
+        let mut client = proxy.client();
+        client.send("GET / HTTP/1.0\r\nHost: a\r\n\r\n");
+        client.half_close();
+        client.expect_head();
+        assert_eq!(client.expect_content(5), b"hello");
+        proxy.until("the client's time is over", |proxy| {
+            proxy.pass(1);
+            proxy.gauge(Gauge::SessionsOpen) == 0
+        });
+        client.expect_reset();
+        drop(proxy);
+        origin.finish();
+    });
+}
+
+#[test]
+fn rfc9112_8_an_answer_that_a_drain_cuts_looks_complete_to_no_client_of_http10() {
+    each_path(|bed| {
+        let origin = ScriptedOrigin::start();
+        stop_after_one_chunk(&origin);
+        let proxy = bed.with(|config| config.drain = Duration::ZERO).gateway(&origin);
+        let mut client = proxy.client();
+        client.send("GET / HTTP/1.0\r\nHost: a\r\n\r\n");
+        client.expect_head();
+        assert_eq!(client.expect_content(5), b"hello");
+        drop(proxy);
+        client.expect_reset();
         origin.finish();
     });
 }

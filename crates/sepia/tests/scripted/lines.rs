@@ -224,3 +224,23 @@ fn a_reader_that_stalls_costs_lines_and_no_answers() {
         assert!(lines.iter().all(|line| columns(line).len() == 9));
     });
 }
+
+#[test]
+fn the_answer_to_a_refused_head_counts_no_bytes() {
+    each_path(|bed| {
+        let kept = Kept::default();
+        let origin = ScriptedOrigin::start();
+        let proxy = bed.log_to(kept.clone()).gateway(&origin);
+        let mut client = proxy.client();
+        client.send("HEAD / HTTP/1.1\r\nHost: a\r\nCache-Control: only-if-cached\r\n\r\n");
+        assert_eq!(client.expect_response("HEAD").status, 504);
+        client.send("HEAD / HTTP/1.1\r\n\r\n");
+        assert_eq!(client.expect_response("HEAD").status, 400);
+        client.expect_end();
+        drop((client, proxy));
+        origin.finish();
+        let lines = kept.lines();
+        let bytes: Vec<_> = lines.iter().map(|line| columns(line)[5].clone()).collect();
+        assert_eq!(bytes, ["0", "0"], "{lines:#?}");
+    });
+}

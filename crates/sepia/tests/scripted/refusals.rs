@@ -267,3 +267,33 @@ fn a_refusal_closes_a_forward_session_too() {
         expect_refused(&proxy, b"CONNECT a HTTP/1.1\r\nHost: a\r\n\r\n", Reason::BadTarget);
     });
 }
+
+#[test]
+fn rfc9110_9_3_2_the_refusal_of_a_head_has_no_content() {
+    let rows = [
+        "HEAD / HTTP/1.1\r\n\r\n",
+        "\r\nHEAD / HTTP/1.1\r\nHost: a b\r\n\r\n",
+        "HEAD /\r\n\r\n",
+        "HEAD / HTTP/1.1\r\nHost: a\nA: b\r\n\r\n",
+    ];
+    each_unheard(|proxy| {
+        for bytes in rows {
+            let mut client = proxy.client();
+            client.send([bytes, SMUGGLED].concat());
+            assert_eq!(client.expect_response("HEAD").status, 400, "{bytes}");
+            client.expect_end();
+        }
+    });
+}
+
+#[test]
+fn rfc9110_9_3_2_a_head_that_comes_too_late_gets_no_content() {
+    each_unheard(|proxy| {
+        let mut client = proxy.client();
+        client.send("HEAD / HTTP/1.1\r\nHost");
+        proxy.until("its first bytes", |proxy| proxy.count(Counter::BytesFromClients) > 0);
+        proxy.pass(11);
+        assert_eq!(client.expect_response("HEAD").status, 408);
+        client.expect_end();
+    });
+}

@@ -222,3 +222,90 @@ fn an_endless_stream_does_not_outlive_a_client_that_closed() {
         origin.finish();
     });
 }
+
+#[test]
+fn a_client_that_neither_reads_the_answer_nor_sends_the_rest_is_ended() {
+    each_path(|bed| {
+        let origin = ScriptedOrigin::start();
+        origin.connection(|c| {
+            c.expect_head();
+            c.send("HTTP/1.1 200 OK\r\nContent-Length: 50000000\r\n\r\n");
+            let sent = c.send_anyway(vec![b'x'; 50_000_000]);
+            assert!(sent < 50_000_000, "the connection is ended");
+        });
+        let proxy = bed.gateway(&origin);
+        let mut client = proxy.client();
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\nbegun");
+        assert_eq!(client.expect_head().status, 200);
+        proxy.until("the client's time is over", |proxy| {
+            proxy.pass(1);
+            proxy.gauge(Gauge::SessionsOpen) == 0
+        });
+        drop((client, proxy));
+        origin.finish();
+    });
+}
+
+#[test]
+fn an_exchange_whose_upload_and_answer_both_stop_ends() {
+    each_path(|bed| {
+        let origin = ScriptedOrigin::start();
+        origin.connection(|c| {
+            c.expect_head();
+            c.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst");
+            assert_eq!(c.expect_content(5), b"begun");
+            c.expect_closed();
+        });
+        let proxy = bed.gateway(&origin);
+        let mut client = proxy.client();
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nbegun");
+        assert_eq!(client.expect_head().status, 200);
+        assert_eq!(client.expect_content(5), b"first");
+        proxy.until("the exchange ends", |proxy| {
+            proxy.pass(1);
+            proxy.gauge(Gauge::SessionsOpen) == 0 && proxy.gauge(Gauge::OriginsConnected) == 0
+        });
+        client.expect_closed();
+        drop((client, proxy));
+        origin.finish();
+    });
+}
+
+#[test]
+fn events_may_be_silent_after_the_end_of_the_request_that_they_began_within() {
+    each_path(|bed| {
+        let origin = ScriptedOrigin::start();
+        let (told, go_on) = (Gate::new(), Gate::new());
+        let (tells, goes_on) = (told.clone(), go_on.clone());
+        origin.connection(move |c| {
+            c.expect_head();
+            c.send(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\
+                 Cache-Control: no-store\r\n\r\ndata: 1\n\n",
+            );
+            assert_eq!(c.expect_content(10), b"beginended");
+            tells.open();
+            goes_on.wait();
+            c.send("data: 2\n\n");
+            c.expect_closed();
+        });
+        let proxy = bed.gateway(&origin);
+        let mut client = proxy.client();
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nbegin");
+        assert_eq!(client.expect_head().status, 200);
+        assert_eq!(client.expect_chunk(), b"data: 1\n\n");
+        client.send("ended");
+        told.wait();
+        for _ in 0..200 {
+            proxy.pass(1);
+        }
+        go_on.open();
+        assert_eq!(client.expect_chunk(), b"data: 2\n\n");
+        client.close();
+        proxy.until("the client's time is over", |proxy| {
+            proxy.pass(1);
+            proxy.gauge(Gauge::SessionsOpen) == 0
+        });
+        origin.finish();
+    });
+}

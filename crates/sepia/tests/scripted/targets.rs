@@ -115,3 +115,19 @@ fn schemes_other_than_http_are_not_fetched() {
         assert_eq!(proxy.reasons(Reason::UnsupportedScheme), 2);
     });
 }
+
+#[test]
+fn rfc9110_7_4_a_gateway_serves_no_other_scheme_as_if_it_were_http() {
+    each_path(|bed| {
+        let origin = ScriptedOrigin::start();
+        let proxy = bed.gateway(&origin);
+        let mut client = proxy.client();
+        for target in ["https://a/", "ftp://a/", "ttp://a/"] {
+            client.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
+            assert_eq!(client.expect_response("GET").status, 501, "{target}");
+        }
+        assert_eq!(proxy.reasons(Reason::UnsupportedScheme), 3);
+        drop(proxy);
+        origin.finish();
+    });
+}

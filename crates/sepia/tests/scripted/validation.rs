@@ -104,6 +104,8 @@ fn rfc9111_4_3_3_a_full_answer_ends_what_was_stored() {
             client.get("/", HOST, &[]);
             proxy.pass(10);
             assert_eq!(client.get("/", HOST, &[]).text(), "newer");
+            let counts = [Counter::Validations, Counter::Freshened].map(|it| proxy.count(it));
+            assert_eq!(counts, [1, 0]);
             let lenient = client.get("/", HOST, &[("Cache-Control", "max-stale")]);
             assert_eq!(lenient.text(), "newer");
             let how = format!("sepia; fwd=uri-miss; detail={control}");

@@ -35,7 +35,7 @@ fn finished_content_is_found_and_has_every_byte() {
         assert_eq!(writer.written(), len as u64);
         writer.finish(b"");
         assert_eq!(drain(&mut reader.expect("attached")), (text, Some(Ok(()))));
-        assert_eq!(stored.length(), Some(len as u64));
+        assert_eq!(stored.content.complete_len(), Some(len as u64));
         assert_eq!(store.usage().content, len as u64, "the last chunk is exact");
         assert!(is_found(&store, b"/"));
     }
