@@ -36,6 +36,9 @@ const LOG_MILLIS: u64 = 10;
 /// Milliseconds between two looks for what left the index and can be freed.
 const RECLAIM_MILLIS: u64 = 1_000;
 
+/// Milliseconds between two turns of a worker whose tasks all sleep.
+const QUIESCE_MILLIS: u64 = 100;
+
 /// What a worker is made of.
 pub(super) struct Parts {
     pub(super) poll: Poll,
@@ -139,12 +142,10 @@ impl Worker {
             if io.tasks() == 0 {
                 break;
             }
-            let due = async {
-                match wait {
-                    Some(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
-                    None => std::future::pending().await,
-                }
-            };
+            // A task may look things up at any moment, so the reader stays online while they
+            // sleep; what others have taken out of the index is freed only behind its next turn.
+            let wait = wait.map_or(QUIESCE_MILLIS, |wait| wait.min(QUIESCE_MILLIS));
+            let due = tokio::time::sleep(Duration::from_millis(wait));
             select! {
                 biased;
                 guard = nested.readable() => {

@@ -169,7 +169,7 @@ impl Running {
     /// # Panics
     /// When it is not so within the deadline of every expectation.
     #[track_caller]
-    pub fn until(&self, what: &str, is_so: impl Fn(&Running) -> bool) {
+    pub fn until(&self, what: &str, mut is_so: impl FnMut(&Running) -> bool) {
         let deadline = Instant::now() + DEADLINE;
         while !is_so(self) {
             assert!(Instant::now() < deadline, "waited for {what}");

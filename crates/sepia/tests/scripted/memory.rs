@@ -1,6 +1,8 @@
 //! What the byte budget makes of responses: too large to be kept, or evicted for others.
 
-use testkit::script::ScriptedOrigin;
+use sepia::base::Gauge;
+use sepia::config::Config;
+use testkit::script::{Gate, ScriptedOrigin};
 use testkit::site::content_at;
 
 use super::answers::{HOST, in_turn, ok};
@@ -100,6 +102,58 @@ fn what_is_asked_for_again_stays_longer() {
             client.get(&format!("/{number}"), HOST, &[]);
             let popular = client.get("/popular", HOST, &[]);
             assert_eq!(popular.field("cache-status"), Some("sepia; hit; ttl=60"));
+        }
+    });
+}
+
+/// What left the index is freed only when every worker has passed a turn of its loop.
+#[test]
+fn a_worker_that_only_waits_does_not_keep_the_others_from_storing() {
+    each_path(|bed| {
+        let origin = ScriptedOrigin::start();
+        let release = Gate::new();
+        for _ in 0..8 {
+            let released = release.clone();
+            origin.connection(move |c| {
+                c.expect_head();
+                released.wait();
+                c.send(ok("", "late"));
+                c.expect_end();
+            });
+        }
+        let content = "x".repeat(64 << 10);
+        let answer = ok(FRESH, &content);
+        origin.connection(move |c| {
+            while c.next_request().is_some() {
+                c.send(&answer);
+            }
+        });
+        let change = |config: &mut Config| (config.memory, config.workers) = (BUDGET, 2);
+        let proxy = bed.with(change).gateway(&origin);
+        // Both workers have a client that waits for the origin, with overwhelming likelihood.
+        let mut waiting: Vec<_> = (0..8)
+            .map(|number| {
+                let mut client = proxy.client();
+                client.send(format!("GET /waits/{number} HTTP/1.1\r\nHost: {HOST}\r\n\r\n"));
+                proxy.until("it waits", |proxy| proxy.gauge(Gauge::HopForward) == number + 1);
+                client
+            })
+            .collect();
+        let mut client = proxy.client();
+        for number in 0..100 {
+            assert_eq!(client.get(&format!("/{number}"), HOST, &[]).text(), content);
+        }
+        // Freed within moments, as long as anybody wants room.
+        let mut number = 100;
+        proxy.until("something is stored again", |_| {
+            number += 1;
+            let target = format!("/{number}");
+            client.get(&target, HOST, &[]);
+            client.get(&target, HOST, &[]).field("cache-status") == Some("sepia; hit; ttl=60")
+        });
+        release.open();
+        for client in &mut waiting {
+            assert_eq!(client.expect_response("GET").text(), "late");
         }
     });
 }
