@@ -10,7 +10,6 @@ use crate::directives::{MaxStale, RequestDirectives};
 use crate::freshness::{Freshness, LifetimeSource};
 use crate::moment::Moment;
 use crate::rules::{PassRule, rules};
-use crate::storing::has_content;
 
 rules! {
     /// Who allowed a stale response to be served (RFC 9111 section 4.2.4).
@@ -88,7 +87,7 @@ pub fn lookup_rule(request: RequestHead<'_>) -> Result<(), PassRule> {
     if !matches!(request.method(), Method::Get | Method::Head) {
         return Err(PassRule::Method);
     }
-    if has_content(request) {
+    if request.framing().has_content() {
         return Err(PassRule::RequestContent);
     }
     let fields = request.fields();

@@ -5,7 +5,7 @@
 //! and a status that speaks of one request (a failed precondition, an impossible range) is not
 //! stored whatever its directives say, as the cache key knows nothing of those request fields.
 
-use wire::{Fields, Framing, Known, Method, RequestHead, ResponseHead};
+use wire::{Fields, Known, Method, RequestHead, ResponseHead};
 
 use crate::directives::{RequestDirectives, ResponseDirectives};
 use crate::freshness::{Arrival, Freshness, LifetimeSource, age_value, is_heuristically_cacheable};
@@ -26,8 +26,6 @@ pub struct Received<'a> {
     pub requested: Moment,
     /// When the response head was complete.
     pub received: Moment,
-    /// Whether the request had content; what its head says is seen without this.
-    pub request_has_content: bool,
 }
 
 /// Whether to store a response.
@@ -90,11 +88,6 @@ pub fn freshened_decision(
     judge(exchange, judged, options).map_or_else(StoreDecision::Pass, StoreDecision::Store)
 }
 
-/// Whether a request has content, as far as its head tells.
-pub(crate) fn has_content(request: RequestHead<'_>) -> bool {
-    !matches!(request.framing(), Framing::None | Framing::Length(0))
-}
-
 /// The response that the exchange is to leave in the store.
 #[derive(Clone, Copy)]
 struct Judged<'a> {
@@ -137,7 +130,7 @@ fn judge(
 fn judge_request(exchange: &Received<'_>) -> Result<(), PassRule> {
     if !matches!(exchange.request.method(), Method::Get) {
         Err(PassRule::Method)
-    } else if exchange.request_has_content || has_content(exchange.request) {
+    } else if exchange.request.framing().has_content() {
         Err(PassRule::RequestContent)
     } else if RequestDirectives::decode(exchange.request.fields()).no_store {
         Err(PassRule::RequestNoStore)

@@ -51,6 +51,14 @@ pub enum Framing {
     UntilClose,
 }
 
+impl Framing {
+    /// Whether content may follow; a length of 0 is none.
+    #[must_use]
+    pub const fn has_content(self) -> bool {
+        !matches!(self, Framing::None | Framing::Length(0))
+    }
+}
+
 /// The framing of a request (RFC 9112 §6.3).
 pub(crate) fn decode_request_framing(
     method: Method,

@@ -122,7 +122,6 @@ pub fn decide_with(request: &Request, response: &Response, options: &Options) ->
         response: response.head(),
         requested: after(0),
         received: after(0),
-        request_has_content: false,
     };
     store_decision(&exchange, options)
 }

@@ -149,7 +149,6 @@ proptest! {
             response: response.head(),
             requested: times.0,
             received: times.1,
-            request_has_content: false,
         };
         let options = Options::default();
         let (stored, not_modified) = (section(&answered), section(&confirmed));
@@ -182,7 +181,6 @@ proptest! {
             response: response.head(),
             requested: after(0),
             received: after(0),
-            request_has_content: false,
         };
         let StoreDecision::Store(freshness) = store_decision(&exchange, &Options::default())
         else {

@@ -2,7 +2,6 @@
 
 use caching::{
     Freshness, LifetimeSource, Options, PassRule, Received, StoreDecision, freshened_decision,
-    store_decision,
 };
 
 use crate::heads::{Request, Response, Section, after, dated, decide, decide_with, get};
@@ -41,16 +40,6 @@ fn rfc9110_9_3_1_a_get_with_content_is_not_stored() {
     let chunked = get(&["Transfer-Encoding: chunked"]);
     assert_eq!(rule(&chunked, &fresh), Some(PassRule::RequestContent));
     assert_eq!(rule(&get(&["Content-Length: 0"]), &fresh), None);
-    let bare = get(&[]);
-    let exchange = Received {
-        request: bare.head(),
-        response: fresh.head(),
-        requested: after(0),
-        received: after(0),
-        request_has_content: true,
-    };
-    let decision = store_decision(&exchange, &Options::default());
-    assert_eq!(decision, StoreDecision::Pass(PassRule::RequestContent));
 }
 
 #[test]
@@ -202,7 +191,6 @@ fn rfc9111_4_3_4_a_304_extends_freshness_or_ends_storage() {
             response: not_modified.head(),
             requested: after(100),
             received: after(101),
-            request_has_content: false,
         };
         freshened_decision(&exchange, 200, updated.fields(), &Options::default())
     };

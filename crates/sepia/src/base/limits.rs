@@ -42,6 +42,12 @@ pub const LINGER_BYTES: u64 = 2 * 1024 * 1024;
 /// The longest time for which they are.
 pub const LINGER: Duration = Duration::from_secs(2);
 
+/// Origin servers that are remembered; those that are out of use leave first.
+pub const ORIGINS: usize = 10_000;
+/// Connections that may work for one origin server at once.
+pub const SLOTS_PER_ORIGIN: usize = 1_024;
+/// For how long an idle connection is kept if its origin server does not say less.
+pub const IDLE_AT_ORIGIN: Duration = Duration::from_secs(60);
 /// Requests that wait for a connection to one origin server.
 pub const WAITERS_PER_ORIGIN: usize = 4_096;
 /// The longest wait for a connection to an origin server.

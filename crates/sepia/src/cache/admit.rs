@@ -31,7 +31,6 @@ impl<'a> Arrived<'a> {
             response: self.response,
             requested: self.requested,
             received: self.received,
-            request_has_content: false,
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use caching::Moment;
 use store::Stored;
-use wire::{Framing, RequestSpans};
+use wire::RequestSpans;
 
 use super::account::{self, Ended};
 use super::decode::{Front, decode_front, may_keep, trusted_id};
@@ -412,8 +412,7 @@ impl Clients {
         let peer = event.peer.ip();
         let asked = Asked { head, site, settings: event.settings, peer };
         let step = begin(&self.work, &asked, guard, &mut desk.key, event.now);
-        let has_content = !matches!(head.framing(), Framing::None | Framing::Length(0));
-        if has_content || !self.work.is_straight {
+        if head.framing().has_content() || !self.work.is_straight {
             return None;
         }
         let may_keep = may_keep(head, &site.listener.role, self.work.is_draining.get());

@@ -15,7 +15,7 @@ use super::decode::{may_keep, trusted_id};
 use super::deliver::{Delivered, Sink};
 use super::upload::{ClientUpload, Receiving};
 use crate::base::{Counter, Hop, LocalAnswer, Reason, millis};
-use crate::exchange::fetch::{self, Errand, awaits_continue, has_content};
+use crate::exchange::fetch::{self, Errand, awaits_continue};
 use crate::exchange::link::{Fetched, News};
 use crate::exchange::respond::{Client, Composed, ContentSource, respond_local, respond_stored};
 use crate::exchange::status::{Forwarded, Handling};
@@ -56,7 +56,7 @@ impl Drop for Lost {
 async fn run(clients: Rc<Clients>, stream: Stream, request: Rc<Request>, rest: Vec<u8>) {
     let work = &clients.work;
     let patience = millis(request.settings.config.timeouts.client);
-    let (upload, content) = if has_content(&request) {
+    let (upload, content) = if request.head().framing().has_content() {
         let (writer, content) = work.store.pipe();
         let receiving = Receiving {
             framing: request.head().framing(),

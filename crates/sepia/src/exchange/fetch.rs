@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use caching::{encode_validation_fields, has_validator, is_stored_field};
 use store::{Admitted, ContentReader, Landing, Leader, Stored};
-use wire::{Framing, Known, Method, ResponseHead, Version};
+use wire::{Known, Method, ResponseHead, Version};
 
 use super::link::{Fetched, Link, Teller};
 use super::request::Request;
@@ -352,12 +352,7 @@ fn host_for(request: &Request, origin: &Origin) -> String {
     host.unwrap_or_else(own_host)
 }
 
-/// Whether a request has content that has to be sent.
-pub(crate) fn has_content(request: &Request) -> bool {
-    !matches!(request.head().framing(), Framing::None | Framing::Length(0))
-}
-
 /// Whether the client holds content back until it is told to go on (RFC 9110 section 10.1.1).
 pub(crate) fn awaits_continue(request: &Request) -> bool {
-    request.head().expects_continue() && has_content(request)
+    request.head().expects_continue() && request.head().framing().has_content()
 }

@@ -11,12 +11,8 @@ use std::sync::atomic::Ordering;
 use super::OriginSide;
 use super::connection::OriginConnection;
 use super::registry::Origin;
-use crate::base::Gauge;
-use crate::base::limits;
+use crate::base::{Gauge, limits, millis};
 use crate::io::{SlotId, Stream};
-
-/// How long an idle connection is kept if its origin does not say, in milliseconds.
-const IDLE_MILLIS: u64 = 60_000;
 
 /// A connection idle for less than this is alive with near certainty: requests that must not be
 /// sent twice may use it, in milliseconds.
@@ -100,14 +96,15 @@ impl OriginSide {
     /// Keeps a connection whose response is complete. `keep_for` is what the origin's Keep-Alive
     /// field allows, in seconds; a second is taken off, so that we close first.
     pub(crate) fn keep_idle(&self, connection: OriginConnection, keep_for: Option<u64>) {
-        let millis = keep_for.map_or(IDLE_MILLIS, |seconds| {
-            seconds.saturating_sub(1).saturating_mul(1_000).min(IDLE_MILLIS)
+        let longest = millis(limits::IDLE_AT_ORIGIN);
+        let idle = keep_for.map_or(longest, |seconds| {
+            seconds.saturating_sub(1).saturating_mul(1_000).min(longest)
         });
-        if millis == 0 {
+        if idle == 0 {
             return;
         }
         let (stream, origin) = connection.into_parts();
-        stream.set_deadline_in(millis);
+        stream.set_deadline_in(idle);
         let id = stream.park();
         self.count_idle(&origin, true);
         let idle = Idle { id, since: self.io.clock().millis() };

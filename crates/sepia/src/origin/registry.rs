@@ -10,12 +10,6 @@ use slots::{Grant, Slots, Ticket};
 use crate::base::Reason;
 use crate::base::limits;
 
-/// Connections that may work for one origin at once.
-const SLOTS_PER_ORIGIN: usize = 1_024;
-
-/// Origins that are remembered; those that are out of use leave first.
-const ORIGINS_MAX: usize = 10_000;
-
 /// One origin: a host and a port.
 #[derive(Debug)]
 pub(crate) struct Origin {
@@ -38,7 +32,7 @@ struct Waiting {
 
 impl Origin {
     fn new(host: &str, port: u16) -> Self {
-        let slots = Slots::new(SLOTS_PER_ORIGIN, limits::WAITERS_PER_ORIGIN);
+        let slots = Slots::new(limits::SLOTS_PER_ORIGIN, limits::WAITERS_PER_ORIGIN);
         Origin {
             host: host.to_owned(),
             port,
@@ -166,7 +160,7 @@ impl Origins {
         if let Some(origin) = map.get(&name) {
             return Arc::clone(origin);
         }
-        if map.len() >= ORIGINS_MAX {
+        if map.len() >= limits::ORIGINS {
             map.retain(|_, origin| Arc::strong_count(origin) > 1);
         }
         let origin = Arc::new(Origin::new(&name.0, port));
@@ -192,7 +186,8 @@ mod tests {
     use std::sync::Arc;
     use std::task::{Context, Poll, Waker};
 
-    use super::{Origin, SLOTS_PER_ORIGIN, SlotGuard};
+    use super::{Origin, SlotGuard};
+    use crate::base::limits::SLOTS_PER_ORIGIN;
 
     fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
         future.poll(&mut Context::from_waker(Waker::noop()))
